@@ -68,7 +68,7 @@ def compile(
     report: str | Report | None = None,
     prefixes: Prefixes = None,
     entailment: str = "none",
-    schema: Iterable[str | Path | Triple] = (),
+    schema: Iterable[str | Path | Triple] | Callable[[System], Iterable[Triple]] = (),
     lenient: bool = False,
 ) -> System:
     """Compiles one or more programs to a Translated Production System.
@@ -94,9 +94,11 @@ def compile(
             (`squall.model.reports.parse_report`). None leaves it to the profile, and then to the programs.
         prefixes: Prefixes that all programs may use without declaring them, with their IRIs; or a file that declares
             them, as Turtle or SPARQL do. What a program declares itself wins.
-        entailment: The entailment regime of patterns: ``none``, ``rhodf`` or ``rdfs`` (docs/reasoning.md).
+        entailment: The entailment regime of patterns: ``none``, ``rhodf`` or ``rdfs`` (docs/rulesets.md). A program
+            may have another by a pragma.
         schema: What is known of classes and properties before the run, for an entailment regime: files, and triples.
-            Statements about individuals in them are left out; what static data say of classes has to be here, too.
+            Statements about individuals in them are left out; what static data say of classes has to be here, too. Or a
+            function that returns the triples for the system before it is rewritten, if any program has a regime.
         lenient: What rules cannot express of an ontology is left out with a warning, and is no error.
 
     Raises:
@@ -132,16 +134,13 @@ def compile(
     raise_all(errors)
     stratify(engine.system(system))
     windowed = apply_profile(system, profile, default, windows_by_stream, removals, policy, output)
-    if entailment == reasoning.NONE:
-        if not isinstance(schema, tuple) or schema:
+    regime = reasoning.regime_of(windowed, entailment)
+    if regime == reasoning.NONE:
+        if not callable(schema) and (not isinstance(schema, tuple) or schema):
             raise UsageError("a schema is given without an entailment regime", hint='name it: `entailment="rhodf"`')
         return with_deadlines(with_entailment_by_window(windowed))
-    if any(part.is_background for part in (system, *system.subsystems)):
-        message = "rule sets (and ontologies) and an entailment regime exclude each other"
-        raise UsageError(message, hint="leave one of them out")
-    entailed = reasoning.with_entailment(windowed, reasoning.read_schema(schema, entailment))
-    stratify(entailed)
-    return with_deadlines(entailed)
+    closed_schema = reasoning.read_schema(schema(windowed) if callable(schema) else schema, regime)
+    return with_deadlines(reasoning.with_entailment(windowed, closed_schema, entailment))
 
 
 @no_collection()

@@ -48,7 +48,7 @@ def check_compile(programs: Sequence[Any], arguments: Mapping[str, Any]) -> None
     schema, hint = arguments["schema"], 'write `schema=["zoo.ttl"]`'
     if isinstance(schema, str | Path):
         raise ArgumentError("`schema` is a sequence of files and triples", hint=f'write `schema=["{schema}"]`')
-    _check(schema, Iterable, "`schema`", "a sequence of files and triples", hint)
+    _check(schema, Iterable | Callable, "`schema`", "a sequence of files and triples", hint)
 
 
 def check_prefixes(prefixes: Any) -> None:

@@ -19,6 +19,7 @@ from squall.model.systems import Stream
 from squall.model.windowing import over_streams, reads_all_streams
 from squall.model.windows import parse_window
 from squall.plugins import PluginWarning
+from squall.reasoning.pragma import entailment_of
 
 
 class Program(NamedTuple):
@@ -143,10 +144,12 @@ def translate_program(
     except SquallError as error:
         errors += single_errors(error)
         tree = error.partial
+    regime = entailment_of(program.text, program.name, errors)
     if tree is None:
         return System()
     try:
         system = translate(tree, **keywords)
+        system = replace(system, entailment=regime) if regime is not None else system
         return _over_streams(system, program) if program.streams else system
     except SquallError as error:
         errors += single_errors(error)

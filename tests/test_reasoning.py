@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.runtime.operators.scan import predicates_to_read
+from squall.checking import lint
 from squall.cli import command
 from squall.errors import SquallError
 from squall.model import warnings
@@ -301,3 +302,120 @@ def test_readers_deliver_what_would_change_the_schema() -> None:
 def test_a_stream_that_no_pattern_reads_may_say_anything() -> None:
     plan = squall.plan(squall.compile(RECENT_ANIMALS, lexer="csparql", entailment="rhodf", schema=CATS))
     assert list(squall.run(plan, [Event(1, (DOGS,), B)])) == []
+
+
+PRAGMAS = {
+    "sparql": f"# pragma entailment rhodf\n{QUERY}",
+    "csparql": f"{RECENT_ANIMALS}\n#pragma entailment rhodf",
+    "cqels": f"  ## pragma entailment   rhodf\n{COUNTED_ANIMALS}",
+    "jena": f"// pragma entailment rhodf\n[r: (?x rdf:type <{E}Animal>) -> (?x rdf:type <{E}Seen>)]",
+}
+
+
+@pytest.mark.parametrize("language", PRAGMAS)
+def test_a_program_names_its_regime(language: str) -> None:
+    kit = Event(1, (Triple(iri(E + "kit"), TYPE, iri(E + "Cat")),), A)
+    without = PRAGMAS[language].replace("rhodf", "none")
+    for default, text in (("none", PRAGMAS[language]), ("rhodf", PRAGMAS[language]), ("rhodf", without)):
+        system = squall.compile(text, lexer=language, entailment=default, schema=lambda _: CATS)
+        assert bool(list(squall.run(squall.plan(system), [kit]))) == (text != without), (default, text)
+
+
+def test_programs_of_one_run_have_regimes_of_their_own(tmp_path: Path) -> None:
+    for name, regime in (("animals", "rhodf"), ("plain", "none")):
+        (tmp_path / f"{name}.csparql").write_text(
+            f"#pragma entailment {regime}\n{RECENT_ANIMALS.replace('QUERY q', f'QUERY {name}')}"
+        )
+    system = squall.compile(*sorted(tmp_path.glob("*.csparql")), schema=lambda _: CATS)
+    kit = Event(1, (Triple(iri(E + "kit"), TYPE, iri(E + "Cat")),), A)
+    assert {out.rule for out in squall.run(squall.plan(system), [kit])} == {"animals"}
+
+
+def test_what_only_plain_patterns_read_may_say_anything(tmp_path: Path) -> None:
+    (tmp_path / "animals.csparql").write_text(f"#pragma entailment rhodf\n{RECENT_ANIMALS}")
+    (tmp_path / "axioms.csparql").write_text(
+        f"REGISTER QUERY axioms AS SELECT ?x FROM STREAM <{B}> [RANGE 4ms STEP 2ms] {{ ?x <{RDFS}subClassOf> ?y }}"
+    )
+    plan = squall.plan(squall.compile(*sorted(tmp_path.glob("*.csparql")), schema=lambda _: CATS))
+    assert {out.rule for out in squall.run(plan, [Event(1, (DOGS,), B)])} == {"axioms"}
+    with pytest.raises(SquallError, match="what the schema of the entailment does not"):
+        list(squall.run(plan, [Event(1, (DOGS,), A)]))
+
+
+@pytest.mark.parametrize(
+    ("pragma", "message", "hint"),
+    [
+        ("# pragma entailmnt rhodf", "no pragma `entailmnt`", "did you mean `entailment`?"),
+        ("# pragma entailment rhodfs", "no entailment regime `rhodfs`", "did you mean"),
+        ("# pragma entailment", "no entailment regime ``", "write `pragma entailment none|rhodf|rdfs`"),
+        ("# pragma entailment rhodf rdfs", "no entailment regime `rhodf rdfs`", ""),
+        ("#pragma entailment none\n#pragma entailment rdfs", "not both `none` and `rdfs`", "leave one"),
+    ],
+)
+def test_wrong_pragmas(pragma: str, message: str, hint: str) -> None:
+    with pytest.raises(SquallError, match=re.escape(message)) as caught:
+        squall.compile(f"{pragma}\n{QUERY}", lexer="sparql")
+    assert hint in str(caught.value)
+    assert caught.value.origin is not None
+    assert caught.value.origin.line == pragma.count("\n") + 1
+
+
+def test_the_programs_of_a_run_have_one_regime(tmp_path: Path) -> None:
+    for regime in REGIMES:
+        (tmp_path / f"{regime}.rq").write_text(f"# pragma entailment {regime}\n{QUERY}")
+    with pytest.raises(SquallError, match="not both `rdfs` and `rhodf`"):
+        squall.compile(*tmp_path.glob("*.rq"))
+
+
+ANIMAL, BEAST = iri(E + "Animal"), iri(E + "Beast")
+ZOO = [
+    *CATS,
+    Triple(ANIMAL, SUB_CLASS, BEAST),
+    Triple(BEAST, SUB_CLASS, ANIMAL),
+    Triple(iri(E + "sees"), DOMAIN, BEAST),
+]
+
+
+def test_check_says_what_the_schema_lacks_and_what_it_makes_the_same() -> None:
+    text = f"PREFIX : <{E}> SELECT ?x {{ ?x a :Animl ; :see ?y ; :sees ?y ; :name ?n . ?y a :Beast , :Sees }}"
+    findings = lint(text, lexer="sparql", entailment="rhodf", schema=ZOO)
+    assert [(finding.code, finding.severity) for finding in findings] == [
+        ("schema-cycle", "info"), ("translation", "warning"), ("translation", "warning"),
+    ]  # fmt: skip
+    assert findings[0].message == f"the schema makes <{E}Animal> and <{E}Beast> the same"
+    assert findings[1].hint is not None
+    assert "`Animal`" in findings[1].hint
+    assert findings[2].message == f"the schema has no property <{E}see>"
+
+
+def test_check_refuses_what_a_run_refuses() -> None:
+    rule = f"[r: (?x <{E}below> ?y) -> (?x <{RDFS}subClassOf> ?y)]"
+    (finding,) = lint(rule, lexer="jena", entailment="rhodf", schema=CATS)
+    assert finding.severity == "error"
+    assert "derives what a schema says" in finding.message
+    (finding,) = lint(QUERY, lexer="sparql", entailment="rhodf", schema=["missing.ttl"])
+    assert "missing.ttl" in finding.message
+
+
+def test_check_finds_no_fault_in_patterns_of_what_is_entailed() -> None:
+    rules = f"[a: (?x <{E}p> ?y) -> (?x rdf:type <{E}Cat>)] [b: (?x rdf:type <{E}Animal>) -> (?x <{E}is> <{E}b>)]"
+    sample = [Event(1, (Triple(iri(E + "x"), iri(E + "p"), iri(E + "y")),))]
+    assert [finding.code for finding in lint(rules, lexer="jena", sample=sample)] == ["never-fires"]
+    assert lint(rules, lexer="jena", sample=sample, entailment="rhodf", schema=CATS) == ()
+
+
+def test_check_warns_of_patterns_that_rule_sets_do_not_reach() -> None:
+    (finding,) = lint(ANY_ANIMALS, lexer="sparql", rules=["rhodf"])
+    assert "without what the rule sets derive" in finding.message
+
+
+def test_the_command_checks_with_a_schema(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("q.rq").write_text(QUERY.replace("Animal", "Animl"))
+    Path("zoo.nt").write_text(f"{CATS[0]}\n")
+    for option in ("--schema", "--static"):
+        with suppress(SystemExit):
+            command.main(["check", "q.rq", "--entailment", "rhodf", option, "zoo.nt"], standalone_mode=False)
+        assert f"the schema has no class <{E}Animl>" in capsys.readouterr().out

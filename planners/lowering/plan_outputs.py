@@ -358,13 +358,13 @@ def _add_evaluation_streams(draft: Draft, derived_facts: Sequence[Facts], evalua
 
 def _mark_scans(draft: Draft, system: System) -> None:
     """Marks in each scan which of its streams are derived streams, and the schema that its facts must not change."""
-    streams = derived_streams(system)
-    for id, node in draft.nodes.items() if streams or system.fixed_schema else ():
+    streams, schema = derived_streams(system), system.fixed_schema
+    for id, node in draft.nodes.items() if streams or schema else ():
         op = node.op
         if isinstance(op, Scan):
             derived = tuple(stream for stream in streams if may_affect(op.source, stream))
-            marked = replace(op, derived_streams=derived, fixed_schema=system.fixed_schema)
-            draft.nodes[id] = replace(node, op=marked)
+            own_schema = schema if schema is not None and op.source in schema.sources else None
+            draft.nodes[id] = replace(node, op=replace(op, derived_streams=derived, fixed_schema=own_schema))
 
 
 def _is_followed(source: Source, read: Sequence[Source]) -> bool:

@@ -7,15 +7,17 @@ A check is a function of the entry-point group ``squall.checks``. It takes a `Pr
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
-from squall import arguments, plugins
+from squall import arguments, plugins, reasoning
 from squall.checking.findings import ERROR, INFO, SEVERITIES, WARNING, Finding, as_findings, sorted_findings
 from squall.checking.program import Check, Program
 from squall.compiling import combine, read_program, rule_set
 from squall.errors import SquallError, UsageError
 from squall.lexers.prefixes import Prefixes, as_prefixes
-from squall.model import warnings, with_windows
+from squall.model import System, warnings, with_windows
+from squall.model.entailment import with_entailment_by_window
 from squall.model.profiles import by_name
 from squall.model.stratification import stratify
 from squall.model.windows import LANDMARK, Window, as_window
@@ -27,6 +29,10 @@ from squall.rdf.vocabulary import TYPE
 from squall.streams.sources.documents import check_streams
 
 __all__ = ["ERROR", "INFO", "SEVERITIES", "WARNING", "Check", "Finding", "Program", "checks", "lint"]
+
+
+OF_PLAIN_PATTERNS = ("never-fires", "unread")
+"""The findings about patterns that read nothing but facts. There are none if patterns also read what is entailed."""
 
 
 @no_collection()
@@ -44,13 +50,15 @@ def lint(
     documents: Mapping[str, str] | None = None,
     profile: str = "default",
     prefixes: Prefixes = None,
+    entailment: str = "none",
+    schema: Iterable[str | Path | Triple] | Callable[[System], Iterable[Triple]] = (),
     lenient: bool = False,
 ) -> tuple[Finding, ...]:
     """Checks one or more programs that run together, without running them.
 
     Args:
-        programs: The programs. They, `lexer`, `rules`, `window`, `windows`, `documents`, `profile`, `prefixes` and
-            `lenient` are those of `squall.compile`. Rule sets have no findings.
+        programs: The programs. They, `lexer`, `rules`, `window`, `windows`, `documents`, `profile`, `prefixes`,
+            `entailment`, `schema` and `lenient` are those of `squall.compile`. Rule sets have no findings.
         streams: The IRIs of the streams that will bring events. None means unknown.
         static: The IRIs of the streams with static data (``""`` is the default one).
         graphs: Whether these may bring named graphs.
@@ -86,8 +94,33 @@ def lint(
         windows=(as_window(window), *windows_by_stream.values()),
     )
     sets = {rule_set(name).name for name in rules}
-    findings = (item for item in _findings(program) if item.origin is None or item.origin.name not in sets)
-    return sorted_findings(_refused(program, profile) or findings, names)
+    try:
+        entailed, entailment_findings = _with_entailment(program.system, entailment, schema)
+    except SquallError as error:
+        return sorted_findings(as_findings(error), names)
+    findings = chain(entailment_findings, _findings(program, entailed))
+    ignored = () if entailed.fixed_schema is None else OF_PLAIN_PATTERNS
+    own_findings = (
+        item for item in findings if item.code not in ignored and (item.origin is None or item.origin.name not in sets)
+    )
+    return sorted_findings(_refused(program, profile) or own_findings, names)
+
+
+def _with_entailment(
+    system: System, default: str, schema: Iterable[str | Path | Triple] | Callable[[System], Iterable[Triple]]
+) -> tuple[System, list[Finding]]:
+    """Returns the system as it is compiled, with rule sets by window or with a schema, and findings about the schema.
+
+    Raises:
+        SquallError: The system is refused with this schema.
+    """
+    regime = reasoning.regime_of(system, default)
+    if regime == reasoning.NONE:
+        return with_entailment_by_window(system), []
+    closed_schema = reasoning.read_schema(schema(system) if callable(schema) else schema, regime)
+    cycles = (f"{', '.join(cycle[:-1])} and {cycle[-1]}" for cycle in closed_schema.cycles)
+    findings = [Finding("schema-cycle", INFO, f"the schema makes {cycle} the same") for cycle in cycles]
+    return reasoning.with_entailment(system, closed_schema, default), findings
 
 
 def _statistics(statistics: Statistics | str | Path | None, sample: Sequence[Event] | None) -> Statistics | None:
@@ -123,8 +156,9 @@ def _refused(program: Program, profile: str = "default") -> list[Finding]:
     return findings
 
 
-def _findings(program: Program) -> Iterator[Finding]:
-    for warning in warnings(program.system):
+def _findings(program: Program, entailed: System) -> Iterator[Finding]:
+    """Yields what translators and entailment warn of, and what the checks find."""
+    for warning in warnings(entailed):
         yield from as_findings(warning)
     for check in checks().values():
         yield from check(program)

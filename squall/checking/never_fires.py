@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator
 
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Reading, Rule
-from squall.checking.spelling import near_terms
 from squall.model import (
     ARRIVAL,
     GRAPH,
@@ -22,6 +21,7 @@ from squall.model import (
 )
 from squall.model.unbounded_state import pattern_text
 from squall.rdf import DEFAULT_STREAM, Term, is_iri
+from squall.rdf.similar_terms import near_terms
 from squall.rdf.vocabulary import TYPE
 
 MAX_NAMES = 5

@@ -10,12 +10,13 @@ from functools import cache
 
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Rule, readings
-from squall.checking.spelling import is_slip, split_iri
+from squall.checking.spelling import is_slip
 from squall.errors import Origin, did_you_mean
 from squall.model import Construct, Delete, FactPattern, Insert, Pattern
 from squall.model.fact_shapes import derived_shapes
 from squall.model.unbounded_state import pattern_text
 from squall.rdf import OWL, RDF, RDFS, XSD, Term, iri, iri_text, is_iri, is_literal, parts
+from squall.rdf.similar_terms import split_iri
 
 _VOCABULARIES = {RDF: "rdf", RDFS: "rdfs", OWL: "owl", XSD: "xsd"}
 

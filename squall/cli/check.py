@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ import cloup
 from squall.cli import completers, messages
 from squall.cli.inputs import check_exist
 from squall.cli.options import (
+    ENTAILMENT,
     FAILED,
     FILE,
     GRAPH,
@@ -22,6 +24,7 @@ from squall.cli.options import (
     PROFILE,
     QUIET,
     REQUIRED_PROGRAMS,
+    SCHEMA,
     VERBOSE,
     WINDOW,
     WRONG,
@@ -31,6 +34,7 @@ from squall.cli.options import (
     source_option,
     static_option,
 )
+from squall.cli.programs import Semantics, schema_triples
 
 
 @cloup.command(cls=Command)
@@ -45,6 +49,8 @@ from squall.cli.options import (
         shell_complete=completers.rule_sets,
         help="A rule set (rdfs, owl2rl, ...) whose conclusions the programs read; its own rules are not checked.",
     ),
+    ENTAILMENT,
+    SCHEMA,
     LENIENT,
     PREFIX,
     PREFIXES,
@@ -53,7 +59,7 @@ from squall.cli.options import (
 @cloup.option_group(
     "Input",
     source_option("A stream, as in `squall run`. Its name and window count; it is not read."),
-    static_option("Data that always hold. Their name counts."),
+    static_option("Data that always hold. Their name counts, and for --entailment what they say of classes."),
     GRAPH,
     cloup.option(
         "--statistics",
@@ -75,6 +81,8 @@ from squall.cli.options import (
 def check(
     programs: tuple[str, ...],
     rules: tuple[str, ...],
+    entailment: str,
+    schemas: tuple[str, ...],
     lenient: bool,
     lexer: str | None,
     prefixes: tuple[str, ...],
@@ -113,6 +121,10 @@ def check(
     check_files(programs)
     named_documents = dict(map(documents.place, graphs))
     check_exist([*sources, *statics, *named_documents.values()])
+    namespaces = prefixes_of(prefixes, prefix_files)
+    semantics = Semantics(
+        sources, window, None, None, profile, namespaces, entailment, schemas, statics, named_documents
+    )
     findings = lint(
         *programs,
         lexer=lexer,
@@ -125,7 +137,9 @@ def check(
         statistics=statistics,
         documents=named_documents,
         profile=profile,
-        prefixes=prefixes_of(prefixes, prefix_files),
+        prefixes=namespaces,
+        entailment=entailment,
+        schema=partial(schema_triples, semantics=semantics),
         lenient=lenient,
     )
     visible_findings = [finding for finding in findings if finding.severity == ERROR or finding.code not in ignored]

@@ -62,15 +62,14 @@ def compiled(
 ) -> System:
     """Compiles the programs to one system, and prints its warnings."""
     import squall
-    from squall import reasoning, streams
+    from squall import streams
     from squall.model import rules as rules_of
     from squall.model import warnings
     from squall.model.windows import parse_window
 
     check_given(programs, rules)
     start = perf_counter()
-    compile_with = partial(
-        squall.compile,
+    system = squall.compile(
         *programs,
         lexer=lexer,
         rules=rules,
@@ -81,12 +80,11 @@ def compiled(
         output=semantics.output,
         report=semantics.report,
         prefixes=semantics.prefixes,
+        entailment=semantics.entailment,
+        schema=partial(schema_triples, semantics=semantics),
         lenient=semantics.lenient,
     )
-    system = compile_with()
-    if semantics.entailment != reasoning.NONE:
-        system = compile_with(entailment=semantics.entailment, schema=_schema(system, semantics))
-    elif semantics.schemas:
+    if semantics.schemas and system.fixed_schema is None:
         raise UsageError("`--schema` goes with `--entailment`", hint="say which: `--entailment rhodf`, or rdfs")
     for warning in warnings(system):
         messages.warning(warning)
@@ -100,7 +98,7 @@ def compiled(
     return system
 
 
-def _schema(system: System, semantics: Semantics) -> Iterator[Triple]:
+def schema_triples(system: System, semantics: Semantics) -> Iterator[Triple]:
     """Yields the triples of schemas, of static data and of the documents that a system names.
 
     The run reads static data and documents again, and its ledger gets what is malformed in them.

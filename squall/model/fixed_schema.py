@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from squall.model.sources import Source
 from squall.rdf import Fact, Term, Triple
 from squall.rdf.vocabulary import TYPE
 
@@ -17,11 +18,13 @@ class FixedSchema:
         predicates: The predicates by which schemas are described.
         classes: The classes whose instances are a part of the schema, such as ``owl:SymmetricProperty``.
         triples: The schema. Facts that repeat it change nothing.
+        sources: The sources of the patterns that have entailment. What only others read may say anything.
     """
 
     predicates: frozenset[Term]
     classes: frozenset[Term]
     triples: frozenset[Triple]
+    sources: tuple[Source, ...] = ()
 
     @property
     def read_predicates(self) -> frozenset[Term]:

@@ -63,6 +63,7 @@ class System:
             (`squall.model.query_names`).
         is_background: Whether it is background knowledge, such as an ontology: a rule set in front of the programs that
             it is compiled with, and part of the answer only without them.
+        entailment: Of a program: the name of the entailment regime of its patterns, by a pragma. None: that of the run.
         fixed_schema: Of a whole system: the schema that is compiled into it, if any.
         warnings: What its author may not have meant (`squall.errors.TranslatorWarning`).
     """
@@ -82,6 +83,7 @@ class System:
     stream: str = ""
     documents: tuple[Document, ...] = ()
     streams: tuple[Stream, ...] = ()
+    entailment: str | None = field(default=None, repr=False)
     fixed_schema: FixedSchema | None = field(default=None, repr=False)
     is_named: bool = field(default=False, compare=False, repr=False)
     is_background: bool = field(default=False, compare=False, repr=False)

@@ -44,8 +44,45 @@ def _triples(data: Iterable[str | Path | Triple]) -> Iterator[Triple]:
             yield from (fact for fact in event.facts if isinstance(fact, Triple))
 
 
-def with_entailment(system: System, schema: Schema) -> System:
-    """Returns the system in which each pattern has the solutions that it has under entailment (see `patterns`)."""
+def regime_of(system: System, default: str) -> str:
+    """Returns the entailment regime of the patterns of a system.
+
+    Args:
+        system: A program, or a system of programs.
+        default: The regime of programs that name none.
+
+    Returns:
+        The regime of some programs; ``none`` if none of them has one.
+
+    Raises:
+        UsageError: There are two.
+    """
+    programs = system.subsystems if any(part.entailment for part in system.subsystems) else (system,)
+    regimes = sorted({program.entailment or default for program in programs} - {NONE})
+    if len(regimes) > 1:
+        message = f"the programs of a run have one entailment regime, not both `{regimes[0]}` and `{regimes[1]}`"
+        raise UsageError(message, hint="run them one by one, or give some of them `none`")
+    return regimes[0] if regimes else NONE
+
+
+def with_entailment(system: System, schema: Schema, default: str) -> System:
+    """Returns the system in which patterns have the solutions that they have under entailment (see `patterns`).
+
+    Args:
+        system: The system, with all windows.
+        schema: The schema, closed under the regime of the system (`regime_of`).
+        default: The regime of programs that name none.
+
+    Raises:
+        UsageError: The system has rule sets or ontologies.
+        TranslatorError: A rule derives schema triples, or depends on itself through a negation.
+    """
+    from squall.model.stratification import stratify
     from squall.reasoning import patterns
 
-    return patterns.with_entailment(system, schema)
+    if any(part.is_background for part in (system, *system.subsystems)):
+        message = "rule sets (and ontologies) and an entailment regime exclude each other"
+        raise UsageError(message, hint="leave one of them out")
+    entailed = patterns.with_entailment(system, schema, default)
+    stratify(entailed)
+    return entailed

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from squall.errors import TranslatorError, TranslatorWarning, did_you_mean, raise_all
+from squall.errors import TranslatorError, TranslatorWarning, raise_all
 from squall.model.consequences import Construct, Select
 from squall.model.expressions import Bind, Call, Filter, Predicate, Union
 from squall.model.patterns import AtomPattern, FactPattern, Pattern, Slot, Variable
@@ -23,8 +23,9 @@ from squall.model.rewriting import map_parts
 from squall.model.sources import ARRIVAL, BACKGROUND, GRAPH, GRAPH_EXISTS, Arrivals, Source
 from squall.model.systems import Joinable, System
 from squall.model.walk import walk
-from squall.rdf import Term, Triple, iri, iri_text, is_iri
+from squall.rdf import Term, Triple, iri, is_iri
 from squall.rdf.compounds import IS_RDF
+from squall.rdf.similar_terms import near_terms
 from squall.rdf.vocabulary import TYPE
 from squall.reasoning.schema import PROPERTY, RESOURCE, SUBPROPERTY, Reading, Schema, is_axiom
 
@@ -50,21 +51,22 @@ class _Branch(NamedTuple):
     predicates: tuple[Predicate, ...] = ()
 
 
-def with_entailment(system: System, schema: Schema) -> System:
+def with_entailment(system: System, schema: Schema, default: str) -> System:
     """Returns the system in which each pattern has the solutions that it has under entailment.
 
     Args:
         system: The system, with all windows.
         schema: The schema, closed under the entailment regime.
+        default: The regime of programs that name none: that of the schema, or another if they have no entailment.
 
     Raises:
         TranslatorError: A rule derives schema triples.
     """
     raise_all(list(_refusals(system)))
     rewriting = _Rewriting(schema)
-    rewritten = replace(rewriting.system(system), warnings=(*system.warnings, *_misspelt_names(system, schema)))
+    rewritten: System = rewriting.program(system, default)
     axioms = [_axioms(relation, rows) for relation in rewriting.tables if (rows := rewriting.table(relation))]
-    return System(subsystems=(*axioms, rewritten), fixed_schema=schema.fixed)
+    return System(subsystems=(*axioms, rewritten), fixed_schema=schema.fixed(rewriting.sources))
 
 
 def _refusals(system: System) -> Iterator[TranslatorError]:
@@ -86,14 +88,13 @@ def _may_be_axiom(template: Pattern) -> bool:
 
 def _misspelt_names(system: System, schema: Schema) -> Iterator[TranslatorWarning]:
     """Yields a warning for each class and property that the schema does not have, but almost."""
-    names = {iri_text(term) for triple in schema.triples for term in triple if is_iri(term)}
     patterns = dict.fromkeys(part for rule in rules(system) for part in walk(rule) if isinstance(part, Pattern))
     for pattern in patterns:
         is_type = pattern.predicate == TYPE
         name = pattern.object if is_type else pattern.predicate
-        if isinstance(name, Variable) or not is_iri(name) or iri_text(name) in names:
+        if isinstance(name, Variable) or not is_iri(name) or name in schema.names:
             continue
-        hint = did_you_mean(iri_text(name), names)
+        hint = near_terms(name, schema.class_names if is_type else schema.names - schema.class_names)
         if hint is not None:
             message = f"the schema has no {'class' if is_type else 'property'} {name}"
             yield TranslatorWarning(message, pattern.origin, hint)
@@ -114,7 +115,20 @@ class _Rewriting:
         """The relations that are read."""
         self.schema_triples: set[Triple] = set()
         """The schema triples that patterns read."""
+        self.sources: dict[Source, None] = {}
+        """The sources of patterns that have entailment."""
         self._variable_count = 0
+
+    def program(self, system: System, regime: str) -> System:
+        """Returns a system of programs. The patterns of each have entailment if its regime is that of the schema."""
+        regime = system.entailment or regime
+        if any(part.entailment for part in system.subsystems):
+            return replace(system, subsystems=tuple(self.program(part, regime) for part in system.subsystems))
+        if regime != self.schema.regime:
+            return system
+        warnings = (*system.warnings, *_misspelt_names(system, self.schema))
+        rewritten: System = self.system(system)
+        return replace(rewritten, warnings=warnings)
 
     def table(self, relation: Term) -> set[tuple[Term, ...]]:
         """Returns the facts of a relation."""
@@ -165,6 +179,7 @@ class _Rewriting:
             pattern: A pattern of triples, or of triples with their graph or arrival.
             sources: The sources that it reads.
         """
+        self.sources |= dict.fromkeys(sources)
         *prefix, subject, predicate, object = pattern.slots
         triple = (subject, predicate, object)
         branches = list(dict.fromkeys(self._branches(triple)))

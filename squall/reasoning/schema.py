@@ -17,6 +17,8 @@ from typing import Literal, NamedTuple, TypeVar, get_args
 
 from squall.errors import UsageError
 from squall.model.fixed_schema import FixedSchema
+from squall.model.graphs import components
+from squall.model.sources import Source
 from squall.rdf import OWL, RDF, RDFS, XSD_STRING, Term, Triple, iri, is_iri, is_literal
 from squall.rdf.vocabulary import TYPE, is_schema_triple
 
@@ -87,10 +89,9 @@ class Schema:
             new = self._derived_schema() - self.triples
         self._refuse_what_data_would_change()
 
-    @property
-    def fixed(self) -> FixedSchema:
-        """What no stream may change: its own triples, and what follows from them, change nothing."""
-        return FixedSchema(_PREDICATES, _SCHEMA_CLASSES[self.regime], self.closure)
+    def fixed(self, sources: Iterable[Source]) -> FixedSchema:
+        """Returns what some sources must not change. Triples that follow from the schema change nothing."""
+        return FixedSchema(_PREDICATES, _SCHEMA_CLASSES[self.regime], self.closure, tuple(sources))
 
     def _add(self, subject: Term, predicate: Term, object: Term) -> None:
         if predicate in (SUBCLASS, _EQUIVALENT_CLASS):
@@ -218,6 +219,30 @@ class Schema:
         """Returns the properties whose subjects or, by the inverse reading, whose objects are instances of a class."""
         direct = {end for member in self.subclasses(name) for end in self._ends.get(member, ())}
         return self.subproperties(*direct)
+
+    @cached_property
+    def names(self) -> frozenset[Term]:
+        """The IRIs in the schema triples."""
+        return frozenset(term for triple in self.triples for term in triple if is_iri(term))
+
+    @cached_property
+    def class_names(self) -> frozenset[Term]:
+        """The names of classes."""
+        of_classes = ({*triple[::2]} for triple in self.triples if triple.predicate in (SUBCLASS, _EQUIVALENT_CLASS))
+        direct = {term for terms in of_classes for term in terms}.union(*self._types.values())
+        return self.names & (direct | {subject for subject, _, kind in self.triples if kind == _CLASS})
+
+    @property
+    def cycles(self) -> list[list[Term]]:
+        """The sets of classes that are all subclasses of each other, and those of properties."""
+        classes = {
+            name: self._direct_superclasses(name) for name in self._superclasses.keys() | self._subclasses.keys()
+        }
+        properties = {
+            name: list(self._named_superproperties(name))
+            for name in self._superproperties.keys() | self._subproperties.keys()
+        }
+        return [sorted(part) for graph in (classes, properties) for part in components(graph) if len(part) > 1]
 
     @property
     def properties(self) -> frozenset[Term]:
