@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import squall
-from squall.errors import BuilderError, Errors, SquallError, UsageError
+from squall.errors import BuilderError, Errors, SquallError, TranslatorError
 from squall.lexers.rif import exchange, presentation
 from squall.model import Stream, rules, streams, warnings
 from squall.rdf import OWL, RDF, RDFS, XSD, Atom, Event, Fact, Term, Triple, iri, literal
@@ -309,12 +309,11 @@ def test_a_document_that_is_not_there_is_refused(tmp_path: Path) -> None:
         imported(tmp_path, text("ex:p(1)", before="Import(<other.rifps>)"), other=text("ex:q(ex:p)"))
 
 
-def test_an_ontology_does_not_come_as_a_source(tmp_path: Path) -> None:
-    """Nothing would check that it is in OWL 2 RL; other data may come as a source."""
+def test_an_ontology_is_read_when_a_document_is_compiled(tmp_path: Path) -> None:
+    """It is a program; other data may come as a source."""
     location = "Import(<urn:o> <http://www.w3.org/ns/entailment/{}>)"
-    ontology = imported(tmp_path, text("ex:p(1)", before=location.format("OWL-Direct")))
-    with pytest.raises(UsageError, match="the ontology <urn:o> cannot come as a source"):
-        load(ontology, streams=("urn:o",))
+    with pytest.raises(TranslatorError, match="the ontology <urn:o> is not loaded from there"):
+        imported(tmp_path, text("ex:p(1)", before=location.format("OWL-Direct")))
     assert list(load(imported(tmp_path, text("ex:p(1)", before=location.format("RDFS"))), streams=("urn:o",))) == []
 
 
@@ -389,6 +388,18 @@ def test_a_contradiction_ends_the_run(tmp_path: Path, profile: str, given: str, 
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("sentence", "violated"),
+    [
+        (f"ex:a # <{XSD}string>", "data-value"),
+        (f"Forall ?x (?x # <{XSD}integer> :- ex:a[ex:p -> ?x])", "dt-not-type"),
+    ],
+)
+def test_rules_cannot_put_what_is_no_value_into_a_datatype(tmp_path: Path, sentence: str, violated: str) -> None:
+    with pytest.raises(BuilderError, match=f"violates `{violated}`"):
+        data(tmp_path, "OWL-Direct", f'{ONTOLOGY} ex:a ex:p "text" .', sentence)
+
+
 UNION = f"{ONTOLOGY} ex:p <{RDFS}range> [ <{OWL}unionOf> (ex:b ex:c) ] . ex:x ex:p ex:y ."
 
 
@@ -424,8 +435,25 @@ def test_under_owl_direct_not_all_that_there_is_can_be_an_individual(tmp_path: P
 def test_an_ontology_that_is_not_in_the_profile_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SquallError) as caught:
         data(tmp_path, "OWL-Direct", f"{ONTOLOGY} ex:p <{RDFS}range> [ <{OWL}oneOf> (ex:a ex:b) ] .", OF_B)
-    assert "not in OWL 2 RL: owl:oneOf in rdfs:range of <http://e.org/p>" in str(caught.value)
+    message = (
+        "`ObjectPropertyRange(:p ObjectOneOf(:a :b))` is not in OWL 2 RL: `ObjectOneOf(:a :b)` cannot be a superclass"
+    )
+    assert message in str(caught.value)
     assert caught.value.origin is not None
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("ex:a a ex:b .", "is not OWL DL: it does not declare an owl:Ontology"),
+        (f'{ONTOLOGY} ex:a ex:p "x"^^<http://www.w3.org/2007/rif#local> .', "has a literal of a forbidden datatype"),
+        (f"[] a <{OWL}Ontology> ; <{OWL}imports> <urn:gone> .", "the ontology <urn:gone> is not loaded from there"),
+        (f"{ONTOLOGY} ex:a <{OWL}onClass> ex:b .", "the triple of owl:onClass is part of no axiom"),
+    ],
+)
+def test_what_is_no_ontology_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    with pytest.raises(SquallError, match=message):
+        data(tmp_path, "OWL-Direct", content, OF_B)
 
 
 def test_profiles_of_owl_and_rdf_do_not_go_together(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def ontology(triples: Sequence[Triple], name: str) -> tree.Ontology:
     mapping = Mapping(triples, name)
     axioms = tuple(mapping.axioms())
     header = next((triple.subject for triple in triples if triple[1:] == (TYPE, ONTOLOGY)), None)
-    imports = tuple(tree.Import(iri_text(triple.object)) for triple in triples if triple.predicate == IMPORTS)
+    imports = tuple(tree.Import(iri_text(triple.object)) for triple in triples if triple[:2] == (header, IMPORTS))
     named = iri_text(header) if header and not is_blank(header) else ""
     result = tree.Ontology(name, named, imports, axioms, header is not None)
     raise_all(mapping.errors, result)

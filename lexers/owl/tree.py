@@ -432,7 +432,7 @@ class Ontology:
     iri: str = ""
     imports: tuple[Import, ...] = ()
     axioms: tuple[Axiom, ...] = ()
-    is_declared: bool = True
+    is_declared: bool = field(default=True, compare=False)
 
     def __str__(self) -> str:
         header = f" <{self.iri}>" if self.iri else ""

@@ -19,14 +19,11 @@ class Document:
 
     Attributes:
         forbidden: The datatypes (IRIs) that no literal in it may have. A document with one is refused as a whole.
-        ontology: The document is read by the direct semantics of OWL, and refused if it is not in the profile RL
-            (`squall.streams.sources.ontologies`).
     """
 
     iri: str
     origin: Origin | None = field(default=None, compare=False, repr=False)
     forbidden: tuple[str, ...] = ()
-    ontology: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from squall.model import System
 from squall.rdf import Event, Triple
+from squall.streams.sources.documents import load
 from tests.conformance import LeftOut, rif_suite
 
 USED = "<http://www.w3.org/2007/rif#usedWithProfile>"
@@ -29,7 +30,7 @@ def rules(suite: Path, data: Iterable[Triple]) -> tuple[list[System], list[Event
     for document in _documents(suite, data):
         inputs = rif_suite.places(document.parent, document.parent.name)
         systems.append(rif_suite.compiled(document, inputs))
-        facts += rif_suite.imported(systems[-1], inputs)
+        facts += load(systems[-1], inputs)
     return systems, facts
 
 

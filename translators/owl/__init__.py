@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePath
 
-from squall.errors import SquallError, TranslatorError, TranslatorWarning, raise_all
+from squall.errors import Origin, SquallError, TranslatorError, TranslatorWarning, raise_all
 from squall.lexers.owl import tree
 from squall.model import System
 from squall.translators.owl.axioms import AxiomIssue, Axioms
@@ -35,16 +35,23 @@ def translator(ontology: tree.Ontology, documents: Mapping[str, str] | None = No
     axioms = Axioms([axiom for part in ontologies for axiom in part.axioms])
     systems = axioms.systems()
     if not lenient:
-        errors += (issue_error(issue, ontology.name) for issue in axioms.issues)
+        hint = "{remedy}; correct it, or leave it out by `--lenient`"
+        errors += (issue_error(issue, ontology.name, hint) for issue in axioms.issues)
     raise_all(errors)
     warnings = tuple(_warning(issue, ontology.name) for issue in axioms.issues)
     return System(PurePath(ontology.name).stem, subsystems=tuple(systems), warnings=warnings, is_background=True)
 
 
-def issue_error(issue: AxiomIssue, name: str) -> TranslatorError:
-    """Returns the error of what is not in OWL 2 RL, in a text of this name."""
-    hint = f"{issue.issue.remedy}; correct it, or leave it out by `--lenient`"
-    return TranslatorError(_message(issue, name), issue.origin, hint)
+def issue_error(issue: AxiomIssue, name: str, hint: str, origin: Origin | None = None) -> TranslatorError:
+    """Returns the error of what is not in OWL 2 RL.
+
+    Args:
+        issue: What it is.
+        name: The name of the text.
+        hint: The hint, with `{remedy}` in place of the remedy.
+        origin: The place of the error if the axiom has none.
+    """
+    return TranslatorError(_message(issue, name), issue.origin or origin, hint.format(remedy=issue.issue.remedy))
 
 
 def _warning(issue: AxiomIssue, name: str) -> TranslatorWarning:

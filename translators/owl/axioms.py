@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from squall import rulesets
 from squall.errors import Origin
-from squall.functions.datatypes import OWN
+from squall.functions.datatypes import KNOWN, OWN
 from squall.functions.jena import function_iri
 from squall.functions.sparql.logic import COALESCE
 from squall.lexers.owl import tree
@@ -30,11 +30,12 @@ from squall.translators.owl.expressions import (
 
 DIFFERENT = iri(OWL + "differentFrom")
 _X, _Y, _Z = (Variable(name) for name in "xyz")
-_DISJOINT, _DIFFERENT_GROUP, _COMPARED = (
-    iri(f"urn:x-squall:owl:{name}") for name in ("disjoint", "different", "compared")
+_DISJOINT, _DIFFERENT_GROUP, _COMPARED, _DATATYPES = (
+    iri(f"urn:x-squall:owl:{name}") for name in ("disjoint", "different", "compared", "datatype")
 )
 """The relations of a group of disjoint classes, of one of its classes and a member; of a group of different individuals
-and one of them; and of a property of data, an individual and a value."""
+and one of them; of a property of data, an individual and a value; and of datatypes."""
+_NO_VALUE = OWN + "isNoValueOf"
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,12 @@ class Axioms:
     _groups: int = 0
 
     def systems(self) -> list[System]:
-        """Returns the rules. What the axioms state of individuals is one rule without a body."""
+        """Returns the rules, with those of equality if individuals can be the same."""
+        systems = self.rules()
+        return [*systems, *(equality() if any(map(_mentions_equality, systems)) else ())]
+
+    def rules(self) -> list[System]:
+        """Returns the rules of the axioms. What these state of individuals is one rule without a body."""
         definitions = {axiom.name: axiom.range for axiom in self.ontology if isinstance(axiom, tree.DatatypeDefinition)}
         self._refuse_circular(definitions)
         rules: dict[System, None] = {}
@@ -83,11 +89,11 @@ class Axioms:
             for rule in axiom_rules:
                 if rule is not None:
                     rules.setdefault(replace(rule, origin=axiom.origin))
-        systems = [*rules, *map(self._comparison, self._compared)]
+        systems = [*rules, *map(self._comparison, self._compared), *self._wrong_types()]
         if self._facts:
             facts = tuple(dict.fromkeys(self._facts))
             systems.append(System("assertions", consequences=(Construct(facts, internal=True),)))
-        return [*systems, *(equality() if any(map(_mentions_equality, systems)) else ())]
+        return systems
 
     def _refuse_circular(self, definitions: dict[Term, tree.Expression]) -> None:
         """Removes definitions of datatypes by themselves, and records them."""
@@ -261,9 +267,20 @@ class Axioms:
             rule, test = rules[declaration.kind]
             wrong = Body((Pattern(_X, declaration.name, _Y),), (Filter(Call(function_iri(test), (_Y,))),))
             yield system(rule, wrong, violation(rule, _X))
-        elif self.keeps_apart and declaration.kind == "Datatype":
-            wrong = Body((Pattern(_X, TYPE, declaration.name),), (Filter(Call(function_iri("notLiteral"), (_X,))),))
-            yield system("data-value", wrong, violation("data-value", _X))
+
+    def _wrong_types(self) -> Iterator[System]:
+        """Yields the violations by facts that something is of a datatype, of which programs may derive any."""
+        if not self.keeps_apart:
+            return
+        declared = (
+            axiom for axiom in self.ontology if isinstance(axiom, tree.Declaration) and axiom.kind == "Datatype"
+        )
+        names = dict.fromkeys((*map(iri, sorted(KNOWN)), *(axiom.name for axiom in declared)))
+        self._facts += (AtomPattern(_DATATYPES, (name,)) for name in names)
+        typed = (AtomPattern(_DATATYPES, (_Y,)), Pattern(_X, TYPE, _Y))
+        tests = {"data-value": Call(function_iri("notLiteral"), (_X,)), "dt-not-type": Call(_NO_VALUE, (_X, _Y))}
+        for rule, test in tests.items():
+            yield system(rule, Body(typed, (Filter(test),)), violation(rule, _X))
 
     # Individuals
 

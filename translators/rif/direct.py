@@ -50,7 +50,7 @@ def restrict_to_individuals(clause: Clause) -> Clause:
 
 
 _DATA_VALUE = "urn:x-squall:data-value"
-"""The rule of `direct.jena` that separates individuals and data values."""
+"""The rule of ontologies (`squall.translators.owl.axioms`) that separates individuals and data values."""
 
 
 def _errors(node: tree.Node) -> Iterator[TranslatorError]:

@@ -6,15 +6,19 @@ Sources: RIF RDF and OWL Compatibility, sections 3.2, 4 and 9; RDF 1.1 Semantics
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from squall.model import AtomPattern, Call, Construct, Filter, NotExists, Pattern, System, Variable
-from squall.rdf import OWL, RDFS, Term, iri
+from squall import rulesets
+from squall.lexers.owl import tree as owl
+from squall.model import AtomPattern, Call, Construct, Filter, Pattern, System, Variable
+from squall.rdf import OWL, RDFS, iri
 from squall.rdf.compounds import UNKNOWN, VIOLATED
 from squall.rdf.vocabulary import TYPE
-from squall.translators.rif.terms import EQUAL, INCONSISTENT, SUBCLASS, UNDECIDED
+from squall.translators.owl.axioms import Axioms, equality
+from squall.translators.owl.expressions import UNDECIDED
+from squall.translators.rif.terms import EQUAL, INCONSISTENT, SUBCLASS
 
 _X, _Y, _Z = (Variable(name) for name in "xyz")
 
@@ -24,10 +28,10 @@ SETS = {
     "RDF": (),
     "RDFS": ("rdfs", "rdfs-axioms"),
     "D": ("rdfs", "rdfs-axioms", "datatypes"),
-    DIRECT: ("owl2rl",),
+    DIRECT: (),
 }
-"""The rule sets of `squall.rulesets` for each supported profile."""
-_OWN_FILES = {"RDF": ("rdf",), "D": ("values",), DIRECT: ("direct",)}
+"""The rule sets of `squall.rulesets` for each supported profile. Under `DIRECT` the ontology has rules of its own."""
+_OWN_FILES = {"RDF": ("rdf",), "D": ("values",)}
 """The rules of a profile in files beside this module."""
 
 
@@ -57,13 +61,26 @@ def systems(profile: str) -> Iterator[System]:
         yield _contradiction()
     if profile == DIRECT:
         yield from _equations()
-        yield from _unions()
+
+
+def ontology_rules(ontologies: Sequence[owl.Ontology]) -> Iterator[System]:
+    """Yields the rules of ontologies, without what is not in OWL 2 RL. They replace individuals by equal ones
+    themselves."""
+    if ontologies:
+        rules = [*axioms_of(ontologies).rules(), *equality()]
+        yield from rulesets.prepared(System(subsystems=tuple(rules)), background=True).subsystems
+        yield _undecided()
+
+
+def axioms_of(ontologies: Sequence[owl.Ontology]) -> Axioms:
+    """Returns the axioms of ontologies under the direct semantics, in which a class may be in a union."""
+    axioms = [axiom for ontology in ontologies for axiom in ontology.axioms]
+    return Axioms(axioms, has_cases=True, keeps_apart=True)
 
 
 @cache
 def _rule_set(name: str) -> tuple[System, ...]:
     """Returns the rules of a set, or of a file beside this module."""
-    from squall import rulesets
     from squall.lexers.jena import lexer
     from squall.translators.jena import translator
 
@@ -73,13 +90,10 @@ def _rule_set(name: str) -> tuple[System, ...]:
 
 def _contradiction() -> System:
     """Returns the rule by which a violation ends the run: everything follows from a contradiction."""
-    from squall.rulesets import VIOLATED_BY
-
     test = Filter(Call(VIOLATED, (_X, _Y)))  # never true, so that its conclusion is never output
     conclusion = Construct((AtomPattern(INCONSISTENT, (_X, _Y)),))
-    return System(
-        "rif:contradiction", joinables=(Pattern(_X, VIOLATED_BY, _Y),), predicates=(test,), consequences=(conclusion,)
-    )
+    violation = Pattern(_X, rulesets.VIOLATED_BY, _Y)
+    return System("rif:contradiction", joinables=(violation,), predicates=(test,), consequences=(conclusion,))
 
 
 def _equations() -> Iterator[System]:
@@ -91,25 +105,13 @@ def _equations() -> Iterator[System]:
         yield System(name, joinables=(body,), predicates=(other,), consequences=(conclusion,))
 
 
-def _unions() -> Iterator[System]:
-    """Yields the rules that end the run if an instance of a union is in none of its classes.
+def _undecided() -> System:
+    """Returns the rule that ends the run if a member of a union is in none of its classes.
 
-    If rules conclude a class for each instance of a union, they have concluded all that follows: this is a model of the
+    If rules conclude a class for each member of a union, they have concluded all that follows: this is a model of the
     whole, and the least one except for the unions.
     """
-    from squall.rulesets import HELPER
-
-    kind, cells, member_class, who = (Variable(name) for name in ("union", "list", "class", "who"))
-    union = Pattern(kind, iri(OWL + "unionOf"), cells)
-    member = AtomPattern(Term(f"{HELPER}member>"), (cells, member_class))
-    none = NotExists((member, Pattern(who, TYPE, member_class)))
-    undecided = AtomPattern(UNDECIDED, (who, kind))
-    yield System(
-        "rif:union",
-        joinables=(union, Pattern(who, TYPE, kind)),
-        predicates=(none,),
-        consequences=(Construct((undecided,), internal=True),),
-    )
-    run_ends = Filter(Call(UNKNOWN, (who,)))
-    conclusion = Construct((AtomPattern(INCONSISTENT, (who, kind)),))
-    yield System("rif:undecided", joinables=(undecided,), predicates=(run_ends,), consequences=(conclusion,))
+    run_ends = Filter(Call(UNKNOWN, (_X,)))
+    conclusion = Construct((AtomPattern(INCONSISTENT, (_X, _Y)),))
+    undecided = AtomPattern(UNDECIDED, (_X, _Y))
+    return System("rif:undecided", joinables=(undecided,), predicates=(run_ends,), consequences=(conclusion,))

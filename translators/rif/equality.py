@@ -28,7 +28,7 @@ from squall.model import (
 )
 from squall.rdf import Term, literal
 from squall.rdf.compounds import ARGUMENTS, CLASH, LIMIT, MEMBERS, REDUCED, REPLACED, is_compound, parse_compound
-from squall.translators.rif.terms import DEMANDED_TERM, EQUAL, INCONSISTENT, PART, UNDECIDED, is_hidden
+from squall.translators.rif.terms import DEMANDED_TERM, EQUAL, INCONSISTENT, PART, is_hidden
 
 _X, _Y, _Z, _TERM, _NEW = (Variable(name) for name in ("x", "y", "z", "term", "new"))
 
@@ -90,7 +90,7 @@ def _shapes(rules: Sequence[System]) -> list[FactPattern]:
     for part in _parts(rules):
         if isinstance(part, Pattern):
             patterns[("", 3)] = Pattern(Variable("v0"), Variable("v1"), Variable("v2"))
-        elif isinstance(part, AtomPattern) and part.relation not in (EQUAL, DEMANDED_TERM, INCONSISTENT, UNDECIDED):
+        elif isinstance(part, AtomPattern) and part.relation not in (EQUAL, DEMANDED_TERM, INCONSISTENT):
             names = tuple(Variable(f"v{place}") for place in range(len(part.arguments)))
             patterns[(part.relation, len(names))] = AtomPattern(part.relation, names)
     return [patterns[key] for key in sorted(patterns)]

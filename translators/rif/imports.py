@@ -12,11 +12,15 @@ from typing import Any
 
 from squall import plugins
 from squall.errors import SquallError, TranslatorError, UsageError, single_errors
+from squall.lexers.owl import tree as owl
 from squall.lexers.rif import tree
 from squall.model import Document, Stream
 from squall.streams.sources.documents import path_of
+from squall.translators.owl import issue_error
+from squall.translators.owl.imports import closure as imported_ontologies
+from squall.translators.owl.imports import read as read_ontology
 from squall.translators.rif.direct import check_direct
-from squall.translators.rif.entailment import DIRECT, SETS
+from squall.translators.rif.entailment import DIRECT, SETS, axioms_of
 
 ENTAILMENT = "http://www.w3.org/ns/entailment/"
 STREAMS = "http://www.w3.org/ns/stream/"
@@ -38,6 +42,7 @@ class Closure:
 
     documents: list[tree.Document] = field(default_factory=list)
     data: tuple[Document, ...] = ()
+    ontologies: list[owl.Ontology] = field(default_factory=list)
     streams: tuple[Stream, ...] = ()
     profile: str = "Simple"
 
@@ -56,6 +61,7 @@ def closure(
     finder = _ImportResolver(places, errors, prefixes)
     finder.add(document, Path(document.name))
     finder.check_profiles()
+    finder.check_ontologies()
     return finder.closure
 
 
@@ -85,7 +91,10 @@ class _ImportResolver:
         else:
             profile = self._profile(import_)
             self.profiled.setdefault(profile, import_)
-            self.closure.data += (Document(import_.location, import_.origin, FORBIDDEN, ontology=profile == DIRECT),)
+            if profile == DIRECT:
+                self.closure.ontologies.append(self._ontology(import_))
+            else:
+                self.closure.data += (Document(import_.location, import_.origin, FORBIDDEN),)
 
     def _profile(self, import_: tree.Import) -> str:
         name = (import_.profile or "").removeprefix(ENTAILMENT)
@@ -115,6 +124,32 @@ class _ImportResolver:
             raise TranslatorError(f"the document `{path}` cannot be read: {error}", import_.origin) from error
         lex: Any = plugins.load(plugins.LEXERS, "rif" if text.lstrip("\ufeff \t\r\n").startswith("<") else "rifps")
         self.add(lex(text, str(path), prefixes=self.prefixes), path)
+
+    def _ontology(self, import_: tree.Import) -> owl.Ontology:
+        ontology = read_ontology(import_.location, import_.origin, self.places, "")
+        if not ontology.is_declared:
+            hint = "declare it: `<> a owl:Ontology .`"
+            message = f"<{import_.location}> is not OWL DL: it does not declare an owl:Ontology"
+            raise TranslatorError(message, import_.origin, hint)
+        forbidden = [f'"^^<{datatype}>' for datatype in FORBIDDEN]
+        for axiom in ontology.axioms:
+            if any(datatype in str(axiom) for datatype in forbidden):
+                hint = "no literal of what is imported may have this datatype"
+                message = f"<{import_.location}> has a literal of a forbidden datatype: `{axiom}`"
+                raise TranslatorError(message, import_.origin, hint)
+        return ontology
+
+    def check_ontologies(self) -> None:
+        """Adds what ontologies import, and records what is not in OWL 2 RL as an error of the first import."""
+        if DIRECT not in self.profiled:
+            return
+        origin = self.profiled[DIRECT].origin
+        self.closure.ontologies = imported_ontologies(self.closure.ontologies, self.places, self.errors)
+        hint = "{remedy}: correct it, or import it under RDFS"
+        name = self.profiled[DIRECT].location
+        issues = axioms_of(self.closure.ontologies)
+        issues.rules()
+        self.errors += (issue_error(issue, name, hint, origin) for issue in issues.issues)
 
     def check_profiles(self) -> None:
         """Sets the profile for all data, which is the highest one. OWL's direct profile cannot be combined

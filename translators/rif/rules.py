@@ -61,7 +61,8 @@ class Rules:
         systems += entailment.systems(self.closure.profile)
         if any(SUBCLASS in _relations(clause) for clause in systems):
             systems += entailment.subclasses()
-        return [*systems, *equality.systems(systems, transformed.equations)] if self.equality else systems
+        equations = equality.systems(systems, transformed.equations) if self.equality else ()
+        return [*systems, *equations, *entailment.ontology_rules(self.closure.ontologies)]
 
     def _transform(self, equations: bool) -> tuple[magic_sets.DemandResult, list[SquallError]]:
         """Returns all clauses, and errors of rules without clauses.

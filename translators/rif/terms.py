@@ -20,6 +20,7 @@ from squall.model import Call, Variable
 from squall.rdf import Term, iri, is_literal, literal
 from squall.rdf.compounds import LIST
 from squall.translators.common import CompoundTerm, TermPattern
+from squall.translators.owl.expressions import UNDECIDED
 
 NAMESPACE = "urn:x-squall:rif:"
 SUBCLASS = iri(NAMESPACE + "subclass")
@@ -30,8 +31,6 @@ PART = iri(NAMESPACE + "part")
 """The relation of a term and a compound that contains it as an argument, if rules conclude ``=``."""
 INCONSISTENT = iri(NAMESPACE + "inconsistent")
 """The relation of rules that end the run. It never has a fact."""
-UNDECIDED = iri(NAMESPACE + "undecided")
-"""The relation of a class that is a union, and of its instances that by the rules are in none of its classes."""
 DEMAND, ORIGINAL_FACT = NAMESPACE + "asked:", NAMESPACE + "given:"
 """The prefixes of the relations of demands, and of facts that the program states
 (`squall.translators.rif.magic_sets`). They are part of checkpoints and do not change."""

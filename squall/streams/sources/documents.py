@@ -15,7 +15,6 @@ from squall.errors import SourceError, UsageError, did_you_mean, raise_all
 from squall.model import Document, System, derived_streams, documents, streams
 from squall.rdf import DEFAULT_STREAM, Event, Triple
 from squall.streams import StaticData, address, open_static
-from squall.streams.sources.ontologies import assertions
 
 _PLACE = re.compile(r"(.+?)=([^=?]+(?:\?format=[^=&]+)?)", re.DOTALL)
 """An IRI, which may have `=` in it, and a file, whose name hardly does, but whose format may be given."""
@@ -36,8 +35,6 @@ def load(
 ) -> Iterator[Event]:
     """Returns the events of the documents that a program names, for the `static` of a run.
 
-    Documents that are ontologies are read completely before the first event.
-
     Args:
         system: The program.
         places: Files, by the IRIs for which they stand, those of contexts of JSON-LD included.
@@ -45,9 +42,8 @@ def load(
         ledger: The ledger for malformed statements.
 
     Raises:
-        UsageError: An IRI stands for no file, or an ontology comes as a source.
-        SourceError: A file does not exist. While it is read: it has a literal of a forbidden datatype, or is no
-            ontology in OWL 2 RL.
+        UsageError: An IRI stands for no file.
+        SourceError: A file does not exist. While it is read: it has a literal of a forbidden datatype.
     """
     return events_of(open_documents(system, places, streams, ledger))
 
@@ -59,27 +55,13 @@ def open_documents(
     ledger: DeadLetterLedger | None = None,
 ) -> list[DocumentData]:
     """Opens the documents that a program names, as `load` does. Nothing is read yet."""
-    raise_all([_ontology_as_source(document) for document in documents(system)
-               if document.ontology and document.iri in streams])  # fmt: skip
     missing = [document for document in documents(system) if document.iri not in streams]
     return [DocumentData(document, _open_document(document, places or {}, ledger)) for document in missing]
 
 
 def events_of(opened: Sequence[DocumentData]) -> Iterator[Event]:
     """Returns the events of documents (see `load`)."""
-    allowed = [(document, _allowed(document, data)) for document, data in opened]
-    plain = [events for document, events in allowed if not document.ontology]
-    ontology = [(document, events) for document, events in allowed if document.ontology]
-    return chain(*plain, _ontology(ontology))
-
-
-def _ontology_as_source(document: Document) -> UsageError:
-    hint = f"an ontology is checked as a whole, before anything else: name its file by `--graph {document.iri}=FILE`"
-    return UsageError(f"the ontology <{document.iri}> cannot come as a source", document.origin, hint)
-
-
-def _ontology(parts: Sequence[tuple[Document, Iterable[Event]]]) -> Iterator[Event]:
-    yield from assertions([(document.iri, list(events), document.origin) for document, events in parts])
+    return chain.from_iterable(_allowed(document, data) for document, data in opened)
 
 
 def _open_document(document: Document, places: Mapping[str, str], ledger: DeadLetterLedger | None) -> StaticData:
