@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, pairwise, permutations
+from itertools import chain, count, pairwise, permutations
 from typing import Any
 
 import pytest
@@ -15,9 +15,12 @@ from hypothesis import strategies as st
 import squall
 from squall import functions
 from squall.builders.local.job import IteratorJob
+from squall.builders.runtime.creation_limit import CreationLimit
 from squall.builders.runtime.operators import stateless as row_operators
 from squall.builders.runtime.operators.factored import FactoredRows, Rows
 from squall.builders.runtime.snapshot import SnapshotDataflow, fits
+from squall.builders.runtime.snapshot.groups import KeyedRows
+from squall.builders.runtime.snapshot.joins import SnapshotJoin
 from squall.builders.runtime.snapshot.state import FactSet
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, Row
@@ -220,6 +223,44 @@ def test_facts_that_come_twice_are_stored_once() -> None:
     assert running.node_metrics()[join].state == 3 + 1 + 2, (
         "what has been read, as facts and as what is said of properties, and what follows"
     )
+
+
+@either_form
+@given(events=EVENTS, facts=st.lists(TRIPLES, max_size=4))
+@settings(max_examples=examples_of(60), deadline=None)
+def test_a_join_makes_at_most_as_many_rows_as_it_says(tuning: Tuning, events: list[Event], facts: list[Triple]) -> None:
+    apply = SnapshotJoin.apply
+
+    def checked(self: SnapshotJoin, port: int, parts: Iterable[KeyedRows]) -> Iterator[KeyedRows]:
+        for part in parts:
+            most = next(number for number in count() if self.has_at_most(number, port, part))
+            rows = [list(output.rows) for output in apply(self, port, [part])]
+            assert sum(map(len, rows)) <= most
+            yield from (KeyedRows(None, output) for output in rows)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SnapshotJoin, "apply", checked)
+        list(job(plan(SCHEMA), 5, tuning).run([events], [Event(ALWAYS, tuple(facts))]))
+
+
+@pytest.mark.parametrize(("people", "divided"), [(200, False), (300, True)])
+def test_a_limited_recursion_divides_what_makes_many_rows_only(
+    monkeypatch: pytest.MonkeyPatch, people: int, divided: bool
+) -> None:
+    """200 x 200 rows are made in one step, and 300 x 300 in several."""
+    sizes: list[int] = []
+    parts = CreationLimit.parts
+
+    def noted(self: CreationLimit, rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+        sizes.append(len(rows))
+        return parts(self, rows)
+
+    monkeypatch.setattr(CreationLimit, "parts", noted)
+    rules = "[same: (?x :in ?c) (?y :in ?c) -> (?x :near ?y)] [next: (?x :near :me) makeSkolem(?z ?x) -> (?z :in :c)]"
+    members = tuple(Triple(iri(f"{E}{n}"), iri(E + "in"), iri(E + "c")) for n in range(people))
+    one_by_one = Tuning(min_rows_to_factor=people + 1)
+    assert len(list(job(plan(rules), tuning=one_by_one).run([], [Event(ALWAYS, members)]))) == people**2
+    assert (people in sizes) == divided
 
 
 def test_functions_with_effects_run_once_per_fact(caplog: pytest.LogCaptureFixture) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple, cast
 from squall import functions
 from squall.builders.runtime import layout
 from squall.builders.runtime.alpha import AlphaNetwork
-from squall.builders.runtime.creation_limit import CreationLimit
+from squall.builders.runtime.creation_limit import ROWS_PER_PART, CreationLimit
 from squall.builders.runtime.layout import CONSTANT_DISPATCHED, DataflowLayout
 from squall.builders.runtime.operators import make_output_operator
 from squall.builders.runtime.operators import stateless as row_operators
@@ -297,11 +297,25 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         ports = self.inbox.pop(id, {})
         limit = self.creation_limits.by_node.get(id)
         for port in sorted(ports, reverse=True):
-            for batches in (ports[port],) if limit is None else _in_parts(ports[port], limit):
-                for part in self.operators[id].apply(port, batches):
-                    if limit is not None:
-                        limit.add_rows(len(part.rows))
-                    self.emit(id, part)
+            batches = ports[port] if limit is None else self._in_parts(id, port, ports[port], limit)
+            for part in self.operators[id].apply(port, batches):
+                if limit is not None:
+                    limit.add_rows(len(part.rows))
+                self.emit(id, part)
+
+    def _in_parts(self, id: str, port: int, batches: Sequence[KeyedRows], limit: CreationLimit) -> Iterator[KeyedRows]:
+        """Yields batches of a limited recursion, each when the one before is processed; part by part where an
+        operator may make many rows of one."""
+        op = self.operators[id]
+        makes_few = isinstance(op, SnapshotDistinct | PassThrough)
+        for batch in batches:
+            rows = batch.rows
+            if isinstance(rows, FactoredRows) or makes_few:
+                yield batch
+            elif isinstance(op, SnapshotJoin) and op.has_at_most(ROWS_PER_PART, port, batch):  # noqa: SIM114
+                yield batch
+            else:
+                yield from (batch._replace(rows=part) for part in limit.parts(rows))
 
     def flush(self, time: int) -> list[Output]:
         """Returns what entered the answer since the last call, as of a time (integer ms)."""
@@ -358,15 +372,6 @@ def _key_column_of(node: Node, plan: Plan) -> int | None:
             return None
 
 
-def _in_parts(batches: Sequence[KeyedRows], limit: CreationLimit) -> Iterator[Sequence[KeyedRows]]:
-    """Yields batches of a limited recursion part by part."""
-    for batch in batches:
-        if isinstance(batch.rows, FactoredRows):
-            yield [batch]
-        else:
-            yield from ([batch._replace(rows=rows)] for rows in limit.parts(batch.rows))
-
-
 def _is_pure(node: Node) -> bool:
     """Returns whether it makes no difference how often an operator receives a row."""
     match node.op:
@@ -412,4 +417,6 @@ def _consumer_ignores_column(plan: Plan, node: Node, port: int, column: int) -> 
 
 def _distinguishes_facts(op: ops.Operator) -> bool:
     """Returns whether a match turns different facts into different rows."""
-    return isinstance(op, ops.Match) and not any(cell is None or isinstance(cell, ops.Value) for cell in op.cells)
+    return isinstance(op, ops.Match) and not any(
+        cell is None or isinstance(cell, ops.Value | ops.OneOf) for cell in op.cells
+    )

@@ -29,6 +29,8 @@ class _Side:
         self.factored: dict[Hashable, list[FactoredRows]] = {}
         self.deferred: dict[Hashable, list[KeyedRows]] = {}
         """Batches whose step was not applied yet: the other side has had no rows of their keys."""
+        self.max_count = 0
+        """There are no more rows than that."""
 
     def ready(self, part: KeyedRows) -> Rows:
         """Returns the rows of a batch, each once."""
@@ -37,6 +39,7 @@ class _Side:
 
     def add(self, key: Hashable, rows: Rows) -> None:
         """Stores rows with the key."""
+        self.max_count += len(rows)
         if isinstance(rows, FactoredRows):
             self.factored.setdefault(key, []).append(rows)
         else:
@@ -50,6 +53,11 @@ class _Side:
     def has(self, key: Hashable) -> bool:
         """Returns whether there are, or may be, rows of a key."""
         return key in self.rows or key in self.factored or key in self.deferred
+
+    def count(self, key: Hashable) -> int:
+        """Returns at most how many rows of a key there are."""
+        deferred = sum(len(part.rows) for part in self.deferred.get(key, ()))
+        return len(self.rows.get(key, ())) + sum(map(len, self.factored.get(key, ()))) + deferred
 
     def all_rows_by_key(self) -> Iterator[Sequence[Row]]:
         for key in list(self.deferred):
@@ -91,6 +99,18 @@ class SnapshotJoin:
         self.probes = (_probe(op, widths, 0), _probe(op, widths, 1))
         self.products = (_product(op, widths, 0), _product(op, widths, 1))
 
+    def has_at_most(self, rows: int, port: int, part: KeyedRows) -> bool:
+        """Returns whether `apply` returns at most so many rows for a batch."""
+        mine, other = self.sides[port], self.sides[1 - port]
+        if len(part.rows) * other.max_count <= rows:
+            return True
+        if mine.step is not None:
+            return len(part.rows) * other.count(part.key) <= rows
+        keys = map(self.keys[port], part.rows)
+        if other.factored or other.deferred:
+            return sum(map(other.count, keys)) <= rows
+        return sum(map(len, filter(None, map(other.rows.get, keys)))) <= rows
+
     def apply(self, port: int, parts: Iterable[KeyedRows]) -> Iterator[KeyedRows]:
         take = self._apply_ready if self.sides[port].step is None else self._apply_keyed
         for part in parts:
@@ -104,6 +124,7 @@ class SnapshotJoin:
             mine.add(part.key, rows)
         else:
             mine.deferred.setdefault(part.key, []).append(part)
+            mine.max_count += len(part.rows)
 
     def _apply_ready(self, port: int, part: KeyedRows) -> Iterator[Rows]:
         mine, other, key_of_row = self.sides[port], self.sides[1 - port], self.keys[port]
@@ -118,6 +139,7 @@ class SnapshotJoin:
         if other.deferred:
             for key in map(key_of_row, rows):
                 other.prepare(key)
+        mine.max_count += len(rows)
         joined: list[Row] = self.probes[port](rows, mine.rows, other.rows)
         yield joined
         if other.factored:
