@@ -13,6 +13,7 @@ import pytest
 from hypothesis import strategies as st
 
 import squall
+from squall import explain
 from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.checking import lint
 from squall.cli import command
@@ -419,3 +420,14 @@ def test_the_command_checks_with_a_schema(
         with suppress(SystemExit):
             command.main(["check", "q.rq", "--entailment", "rhodf", option, "zoo.nt"], standalone_mode=False)
         assert f"the schema has no class <{E}Animl>" in capsys.readouterr().out
+
+
+def test_explain_says_what_is_rewritten() -> None:
+    system = squall.compile(QUERY, lexer="sparql", entailment="rhodf", schema=CATS)
+    text = explain.text(system)
+    assert "entailment with a schema of 1 triple, which is fixed" in text
+    assert "match       what entails ?x rdf:type :Animal" in text
+    assert "match       ?x rdf:type :Cat" in text
+    plan = explain.text(squall.plan(system))
+    assert "scan the default graph, with a fixed schema" in plan
+    assert "match $0 rdf:type one of (:Animal :Cat)" in plan

@@ -8,10 +8,13 @@ from squall import model as tps
 from squall.explain.words import aggregate_label, function_name, slice_label, source_label
 from squall.model import OutputSpec, System, output_specs
 from squall.model.reports import report_label
+from squall.wording import counted
 
 
 def lines(system: System) -> Iterator[str]:
     """Yields the lines of a system. Names are not shortened."""
+    if system.fixed_schema is not None:
+        yield f"entailment with a schema of {counted(len(system.fixed_schema.triples), 'triple')}, which is fixed"
     specs = output_specs(system)
     visible_specs = [spec for spec in specs if spec.rules] or specs[:1]
     for number, spec in enumerate(visible_specs):
@@ -66,7 +69,7 @@ def _joinable(joinable: tps.Joinable) -> Iterator[str]:
                 yield "or" if index else "union"
                 yield from _indented(_body(branch))
         case System():
-            yield "subquery"
+            yield joinable.name or "subquery"
             yield from _indented(_body(joinable))
         case tps.Pattern() | tps.AtomPattern():
             yield _fact(joinable)

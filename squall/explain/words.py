@@ -49,8 +49,8 @@ def edge_label(input: Input, port: int | None = None) -> str:
 def operator_label(op: pps.Operator) -> str:
     """Describes in a line what an operator does."""
     match op:  # one phrase for each operator: in one piece, to be read as a list
-        case pps.Scan(source=source):
-            return f"scan {source_label(source)}"
+        case pps.Scan(source=source, fixed_schema=schema):
+            return f"scan {source_label(source)}" + ("" if schema is None else ", with a fixed schema")
         case pps.Match(cells=cells):
             return f"match {_cells(cells)}"
         case pps.Join(on=on, keep=keep):

@@ -189,7 +189,7 @@ class _Rewriting:
         if branches == [_Branch(triple)] and len(systems) == 1:
             return pattern
         return System(
-            "entailed",
+            f"what entails {' '.join(map(str, pattern.slots))}",
             sources,
             (Union(tuple(systems)),),
             distinct=True,
