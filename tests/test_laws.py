@@ -40,8 +40,8 @@ def outputs_of(
 
 
 SWEEP_ALWAYS = Tuning(min_rows_to_sweep=0, max_live_rows_scanned=1)
-NO_THRESHOLDS = replace(SWEEP_ALWAYS, max_small_instants=-1, min_patterns_to_index=0)
-"""No thresholds of state cleanup, of hash tables and of the snapshot dataflow.
+NO_THRESHOLDS = replace(SWEEP_ALWAYS, min_facts_per_instant=1 << 60)
+"""No thresholds of state cleanup and of the snapshot dataflow.
 
 Programs as small as those of these tests would never reach the defaults.
 """

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall import functions
+from squall.builders.local.event_loop import MAX_MISSING_FACTS
 from squall.builders.local.job import IteratorJob
 from squall.builders.runtime.creation_limit import CreationLimit
 from squall.builders.runtime.operators import stateless as row_operators
@@ -58,7 +59,9 @@ def job(plan: Plan, max_small_instants: int | None = None, tuning: Tuning = DEFA
     """Returns a job. max_small_instants: after so many instants the incremental dataflow takes over; None: the
     default."""
     if max_small_instants is not None:
-        tuning = replace(tuning, max_small_instants=max_small_instants, min_facts_per_instant=1000)
+        tuning = replace(
+            tuning, min_facts_per_instant=MAX_MISSING_FACTS // max_small_instants if max_small_instants else 1 << 60
+        )
     return IteratorJob(plan, Options(), tuning)
 
 

@@ -33,6 +33,9 @@ Outputs = list[Output]
 _TIME = attrgetter("time")
 BUFFERED_EVENTS, PENDING_UPDATES = "/buffered", "/updates"
 """The keys of the state of buffered events, and of that of pending updates."""
+MAX_MISSING_FACTS = 4096
+"""Snapshot evaluation ends when instants have so many facts fewer than large ones have. A document may begin with a
+small part."""
 
 
 class EventLoop:
@@ -58,7 +61,7 @@ class EventLoop:
         self.options = options
         self.tuning = tuning
         self.snapshot_dataflow = snapshot_dataflow
-        self._instant_sizes = _InstantSizes(tuning)
+        self._instant_sizes = _InstantSizes(tuning.min_facts_per_instant)
         self.output_count = 0
         self.watermark = ALWAYS - 1
         """The time up to which all instants have been processed (integer ms); earlier events are late."""
@@ -252,13 +255,12 @@ class EventLoop:
 class _InstantSizes:
     """The sizes of instants, by which snapshot evaluation ends."""
 
-    def __init__(self, tuning: Tuning) -> None:
-        self._tuning = tuning
-        self._instant_count = self._fact_count = 0
+    def __init__(self, min_facts: int) -> None:
+        self._min_facts = min_facts
+        self._missing_facts = 0
 
     def are_large(self, events: Sequence[Event]) -> bool:
         """Adds events, and returns whether instants are large enough, on average, to be evaluated as snapshots."""
-        self._instant_count += len({event.time for event in events if event.facts})
-        self._fact_count += sum(len(event.facts) for event in events)
-        max_small_instants = self._tuning.max_small_instants
-        return self._fact_count >= self._tuning.min_facts_per_instant * (self._instant_count - max_small_instants)
+        self._missing_facts += self._min_facts * len({event.time for event in events if event.facts})
+        self._missing_facts -= sum(len(event.facts) for event in events)
+        return self._missing_facts <= MAX_MISSING_FACTS

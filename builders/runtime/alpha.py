@@ -14,7 +14,6 @@ from typing import Any, cast
 
 from squall.builders.runtime.operators.factored import FactoredRows
 from squall.builders.runtime.operators.stateless import match_step
-from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Boxes, Delta
 from squall.functions.values import value_key
 from squall.plan import Node, Plan
@@ -61,12 +60,10 @@ class AlphaNetwork:
         plan: The plan.
         id: The node that feeds the matches.
         matching: Makes the step of a match, where facts are rows without validity and rule name.
-        tuning: The tuning values of the runtime.
     """
 
-    def __init__(self, plan: Plan, id: str, matching: Matching | None = None, tuning: Tuning = DEFAULT_TUNING) -> None:
+    def __init__(self, plan: Plan, id: str, matching: Matching | None = None) -> None:
         self.matching = matching
-        self.tuning = tuning
         self.predicates: dict[Term, _Tests] = {}
         """The matches of triples with a constant predicate. They receive pairs."""
         self.any_predicate: _Tests | None = None
@@ -91,8 +88,7 @@ class AlphaNetwork:
             self.predicates.setdefault(cells[1], self._tests((1,))).add(id, cells)
 
     def _tests(self, constant_columns: tuple[int, ...], matching: Matching | None = None) -> _Tests:
-        matching = matching or self.matching or match_step
-        return _Tests(constant_columns, matching, self.tuning.min_patterns_to_index)
+        return _Tests(constant_columns, matching or self.matching or match_step)
 
     def bare(self, key: Hashable, rows: Any) -> Iterator[tuple[str, Any]]:
         """Yields the rows of facts without times, by match. key: the predicate of the facts, or their kind."""
@@ -149,10 +145,9 @@ class AlphaNetwork:
 class _Tests:
     """Matches that agree in the cells `tested_columns`, in tables by their other constants."""
 
-    def __init__(self, constant_columns: tuple[int, ...], match_step: Matching, min_patterns_to_index: int) -> None:
+    def __init__(self, constant_columns: tuple[int, ...], match_step: Matching) -> None:
         self.tested_columns = constant_columns
         self.match = match_step
-        self.min_patterns_to_index = min_patterns_to_index
         self.untested: list[tuple[str, Step]] = []
         """The matches without other constants."""
         self.tables: dict[Places, _Table] = {}
@@ -185,19 +180,18 @@ class _Table:
         self.places = places
         self.tested_columns = tests.tested_columns
         self.match = tests.match
-        self.min_patterns_to_index = tests.min_patterns_to_index
         self.key_of = _key_of(places)
         self.matches: dict[Hashable, list[tuple[str, Step]]] = {}
         """The matches by key, for facts that have the key."""
         self.unindexed: list[tuple[str, Step]] = []
-        """All matches, for any facts, if there is one key or there are few matches. Then a look-up does not pay."""
+        """The matches, for any facts, while there is one, or one key: a test costs less than a look-up."""
 
     def add(self, id: str, cells: Cells) -> None:
         is_first = not self.matches
         step = self.match(cells, (*self.tested_columns, *(place for place, _ in self.places)))
         for keys in product(*(_keys(cells[place]) for place, _ in self.places)):
             self.matches.setdefault(keys[0] if len(keys) == 1 else keys, []).append((id, step))
-        if is_first or len(self.matches) == 1 or 0 < len(self.unindexed) < self.min_patterns_to_index:
+        if is_first or len(self.matches) == 1:
             self.unindexed.append((id, self.match(cells, self.tested_columns)))
         else:
             self.unindexed.clear()

@@ -87,7 +87,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self.outbox: dict[Address, list[Delta]] = {}
         self.input = FactInput(plan, self.layout, self.operators, tuning)
         matched = (id for id, route in self.layout.routes.items() if route.matches)
-        self.alphas = {id: AlphaNetwork(plan, id, tuning=tuning) for id in matched if id not in self.input.readers}
+        self.alphas = {id: AlphaNetwork(plan, id) for id in matched if id not in self.input.readers}
         self.targets = {
             id: (*map(self._target, route.targets), *_construct_targets(plan, id, route))
             for id, route in self.layout.routes.items()

@@ -39,7 +39,7 @@ class FactInput:
         self.updates = {id: op for id, op in operators.items() if isinstance(op, UpdateOperator)}
         self.derived_streams = {id: op for id, op in operators.items() if isinstance(op, DerivedStreamOperator)}
         self.inserted = InsertedFacts()
-        self.alphas = {id: AlphaNetwork(plan, id, tuning=tuning) for id in layout.scans if layout.routes[id].matches}
+        self.alphas = {id: AlphaNetwork(plan, id) for id in layout.scans if layout.routes[id].matches}
         self.readers = {id: self._reader(plan, layout, id, tuning) for id in layout.scans}
 
     def _reader(self, plan: Plan, layout: DataflowLayout, id: str, tuning: Tuning) -> ScanOperator:

@@ -80,6 +80,7 @@ def live_deltas(deltas: Sequence[Delta], watermark: int, key_width: int | None =
     No delta began before those that are stored already. An expired delta is needed only where it says since when a row
     that is still valid has held. The arguments are those of `compact_deltas`.
     """
+    # Comprehensions over all deltas of a state, each of which is skipped if the one before shows that it is not needed.
     live = [delta for delta in deltas if delta[-2] >= watermark]
     rows = {delta[:-3][:key_width] for delta in live}
     if len(live) == len(deltas) or not rows or () in rows:  # (): all rows have one key

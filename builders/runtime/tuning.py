@@ -9,6 +9,8 @@ from dataclasses import dataclass
 class Tuning:
     """The tuning values of a runtime; the defaults are measured (docs/benchmarks.md).
 
+    They are many because they are all of them, in one place, for tests to change; nothing reads more than a few.
+
     Attributes:
         compaction_interval: after how many batches a distributed builder writes the whole state again, instead of
             its changes only. Spark's driver collects garbage as often.
@@ -16,14 +18,10 @@ class Tuning:
             caches, and expired rows should be deleted in time.
         min_facts_per_instant: the average number of facts from which on an instant is large enough for the snapshot
             dataflow, which evaluates it as a whole.
-        max_small_instants: how many smaller instants the snapshot dataflow processes before the incremental dataflow
-            takes over.
         min_log_growth: the bytes by which a checkpoint file may grow before it is written anew, besides twice its
             length.
         min_rows_to_sweep: the rows of a state below which it is not swept.
         max_live_rows_scanned: after so many rows that are still valid, a sweep that begins with the oldest rows stops.
-        min_patterns_to_index: if more patterns than this differ in their constants only, facts are looked up in a hash
-            table before they are matched.
         min_rows_to_factor: the rows from which on one step for all of them, as factored rows, costs less than one step
             for each.
         min_rows_per_object: the average number of facts per object from which on the facts of a predicate are grouped
@@ -44,11 +42,9 @@ class Tuning:
     compaction_interval: int = 16
     max_events_per_pass: int = 4096
     min_facts_per_instant: int = 256
-    max_small_instants: int = 16
     min_log_growth: int = 1 << 20
     min_rows_to_sweep: int = 256
     max_live_rows_scanned: int = 64
-    min_patterns_to_index: int = 3
     min_rows_to_factor: int = 256
     min_rows_per_object: int = 16
     min_pairs_to_compare: int = 512

@@ -53,6 +53,7 @@ class Operator(Protocol):
 
 def make_operator(node: Node, plan: Plan, tuning: Tuning = DEFAULT_TUNING) -> Operator:
     """Returns the operator of a node of a plan."""
+    # One case for each operator, so that the type checker finds a plan's operator that has none here.
     op = node.op
     widths = [plan.widths[edge.node] for edge in node.inputs]
     append_only = not any(edge.node in plan.retractable for edge in node.inputs)

@@ -146,16 +146,9 @@ def _nested_source(
         case Column(index=index):
             return f"{row}[{index}]", 0
         case Invoke(function=iri, arguments=arguments):
-            function = functions.lookup(iri)
             sources = [_nested_source(argument, row, time, names, careful, calls) for argument in arguments]
             depth = 1 + max([depth for _, depth in sources], default=0)
-            arguments_code = [code for code, _ in sources]
-            if calls is not None and function.vector is not None:
-                calls.append(_Calls(function, f"({', '.join(arguments_code)},)", {}))
-                return f"{_named('c', calls[-1].results, names)}[{calls[-1].arguments}]", depth
-            call_arguments = [time, *arguments_code] if function.timed else arguments_code
-            body = function.body if function.pure and not careful and calls is None else function.evaluate
-            code = f"{_named('f', body, names)}({', '.join(call_arguments)})"
+            code = _call_source(functions.lookup(iri), [code for code, _ in sources], time, names, careful, calls)
             if depth < MAX_CALL_DEPTH:
                 return code, depth
             parameters = f"{row}, {time}" if time.isidentifier() and time != row else row
@@ -165,6 +158,17 @@ def _nested_source(
             return "None", 0
         case _:
             return _named("k", value, names), 0
+
+
+def _call_source(
+    function: Function, arguments: Sequence[str], time: str, names: Names, careful: bool, calls: list[_Calls] | None
+) -> str:
+    """Returns the source of a call, or of the look-up of its result, from the sources of its arguments."""
+    if calls is not None and function.vector is not None:
+        calls.append(_Calls(function, f"({', '.join(arguments)},)", {}))
+        return f"{_named('c', calls[-1].results, names)}[{calls[-1].arguments}]"
+    body = function.body if function.pure and not careful and calls is None else function.evaluate
+    return f"{_named('f', body, names)}({', '.join([time, *arguments] if function.timed else arguments)})"
 
 
 def _named(letter: str, value: Any, names: Names) -> str:

@@ -62,33 +62,30 @@ def _key(columns: Sequence[str]) -> str:
     return columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
 
 
-def probe(op: ops.Join, widths: tuple[int, int], side: int, append_only: bool) -> Callable[..., Any]:
+def probe(op: ops.Join, widths: tuple[int, int], side: int) -> Callable[..., Any]:
     """Returns the function that joins deltas of one side with the stored deltas of the other.
 
     Args:
         op: The join.
         widths: The number of columns of the left and of the right rows.
         side: 0 for deltas of the left side, 1 for the right.
-        append_only: Whether both sides are append-only and all weights are 1.
     """
     left, right = column_names("a", widths[0]), column_names("b", widths[1])
     own_columns, other_columns = (left, right) if side == 0 else (right, left)
     key = _key([own_columns[pair[side]] for pair in op.on])
     output_columns = [(left + right)[column] for column in op.keep]
     # Mostly both rows are of one event, and their times are the same objects.
-    output_code = delta_source(
-        output_columns, "s if s is t or s > t else t", "e if e is f or e < f else f", "1" if append_only else "w * v"
-    )
+    output_code = delta_source(output_columns, "s if s is t or s > t else t", "e if e is f or e < f else f", "w * v")
     outer, inner = f"for {delta_source(own_columns)} in ", f"for {delta_source(other_columns, 't', 'f', 'v')} in "
     # A delta that gets no other cells and keeps its validity is returned as it is.
     if output_columns == own_columns:
         outer = f"for x in deltas {outer}(x,)"
-        output_code = f"x if t <= s and e <= f{'' if append_only else ' and v == 1'} else {output_code}"
+        output_code = f"x if t <= s and e <= f and v == 1 else {output_code}"
     else:
         outer += "deltas"
     if output_columns == other_columns != own_columns:
         inner = f"for y in {{}} {inner}(y,)"
-        output_code = f"y if s <= t and f <= e{'' if append_only else ' and w == 1'} else {output_code}"
+        output_code = f"y if s <= t and f <= e and w == 1 else {output_code}"
     else:
         inner += "{}"
     source = f"""\
@@ -136,7 +133,7 @@ class JoinOperator(Stateful):
             for key, width in zip(key_columns, widths, strict=True)
         )
         self.stores = tuple(map(_store, key_columns))
-        self.probes = (probe(op, widths, 0, append_only), probe(op, widths, 1, append_only))
+        self.probes = (probe(op, widths, 0), probe(op, widths, 1))
         self.buffered = BufferedBatches(tuning)
         """Rows of the side that brought some last, which are in no index yet."""
         self.last_port, self.rows_in_sequence = 0, 0

@@ -20,7 +20,7 @@ from squall.builders.runtime.creation_limit import ROWS_PER_PART, CreationLimit
 from squall.builders.runtime.layout import CONSTANT_DISPATCHED, DataflowLayout
 from squall.builders.runtime.operators import make_output_operator
 from squall.builders.runtime.operators import stateless as row_operators
-from squall.builders.runtime.operators.factored import FactoredRows
+from squall.builders.runtime.operators.factored import FactoredRows, rows_of
 from squall.builders.runtime.operators.output import AppendOnlyOutput
 from squall.builders.runtime.operators.scan import facts_read, refuse_schema_change, unexpected_removal
 from squall.builders.runtime.scheduler import Address, Scheduler, by_constant
@@ -61,6 +61,7 @@ SUPPORTED_OPERATORS = (
     ops.Sink,
 )
 """The operators that can run over rows without times."""
+SnapshotOperator = SnapshotJoin | SnapshotDistinct | PassThrough | SnapshotClosure | SnapshotOutput
 
 
 def fits(plan: Plan) -> bool:
@@ -100,7 +101,7 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         self.steps |= self.creation_limits.steps(self.steps.__getitem__)
         self.layout = DataflowLayout.of(plan, apart=(ops.Construct,), by_port=(ops.Join, ops.Sink))
         self.alphas = {
-            id: AlphaNetwork(plan, id, stateless.match_step, tuning)
+            id: AlphaNetwork(plan, id, stateless.match_step)
             for id, route in self.layout.routes.items()
             if route.matches
         }
@@ -115,7 +116,7 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         delivered, _ = plan.sink
         self.output = cast(SnapshotOutput, self.operators[delivered.id])
 
-    def _operator(self, node: Node) -> SnapshotJoin | SnapshotDistinct | PassThrough | SnapshotClosure | SnapshotOutput:
+    def _operator(self, node: Node) -> SnapshotOperator:
         match node.op:
             case ops.Join():
                 widths = (self.plan.widths[node.inputs[0].node], self.plan.widths[node.inputs[1].node])
@@ -297,25 +298,11 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         ports = self.inbox.pop(id, {})
         limit = self.creation_limits.by_node.get(id)
         for port in sorted(ports, reverse=True):
-            batches = ports[port] if limit is None else self._in_parts(id, port, ports[port], limit)
+            batches = ports[port] if limit is None else _in_parts(self.operators[id], port, ports[port], limit)
             for part in self.operators[id].apply(port, batches):
                 if limit is not None:
                     limit.add_rows(len(part.rows))
                 self.emit(id, part)
-
-    def _in_parts(self, id: str, port: int, batches: Sequence[KeyedRows], limit: CreationLimit) -> Iterator[KeyedRows]:
-        """Yields batches of a limited recursion, each when the one before is processed; part by part where an
-        operator may make many rows of one."""
-        op = self.operators[id]
-        makes_few = isinstance(op, SnapshotDistinct | PassThrough)
-        for batch in batches:
-            rows = batch.rows
-            if isinstance(rows, FactoredRows) or makes_few:
-                yield batch
-            elif isinstance(op, SnapshotJoin) and op.has_at_most(ROWS_PER_PART, port, batch):  # noqa: SIM114
-                yield batch
-            else:
-                yield from (batch._replace(rows=part) for part in limit.parts(rows))
 
     def flush(self, time: int) -> list[Output]:
         """Returns what entered the answer since the last call, as of a time (integer ms)."""
@@ -370,6 +357,19 @@ def _key_column_of(node: Node, plan: Plan) -> int | None:
             return 1
         case _:
             return None
+
+
+def _in_parts(
+    op: SnapshotOperator, port: int, batches: Sequence[KeyedRows], limit: CreationLimit
+) -> Iterator[KeyedRows]:
+    """Yields batches of a limited recursion, each when the one before is processed; part by part where an operator may
+    make many rows of one."""
+    for batch in batches:
+        makes_few = isinstance(batch.rows, FactoredRows) or isinstance(op, SnapshotDistinct | PassThrough)
+        if makes_few or (isinstance(op, SnapshotJoin) and op.has_at_most(ROWS_PER_PART, port, batch)):
+            yield batch
+        else:
+            yield from (batch._replace(rows=rows) for rows in limit.parts(rows_of(batch.rows)))
 
 
 def _is_pure(node: Node) -> bool:
