@@ -330,13 +330,17 @@ def test_the_steps_of_the_pipeline_have_the_names_that_are_shown() -> None:
     from squall.builders.distributed.plan.physical_plan import physical_plan
 
     plan = planned(GRANDPARENTS)
+    physical = physical_plan(plan, in_one_job=True)
     pipeline = apache_beam.Pipeline(runner="FnApiRunner")
-    KeyedPipeline(pipeline, graph(plan), Program(physical_plan(plan)), Input([], lines_parser(()), "")).build()
-    text = squall.build(plan, "beam").describe().partition("where a source is live")[0]  # type: ignore[attr-defined]
+    KeyedPipeline(pipeline, graph(physical), Program(physical), Input([], lines_parser(()), "")).build()
+    text = squall.build(plan, "beam").describe()  # type: ignore[attr-defined]
+    steps = text.partition("steps of the pipeline\n")[2].partition("where a source is live")[0]
     names = {name.partition("/")[0] for name in pipeline.applied_labels}
     ours = [rows.element_type for rows in _groupings(pipeline) if rows.producer.full_label.endswith(": rows")]
     assert ours == [apache_beam.typehints.Tuple[int, bytes]] * 4
-    assert {line for line in text.splitlines() if not line.startswith(" ")} <= names
+    shown = {line.strip() for line in steps.splitlines() if not line.startswith("   ")}
+    assert len(shown) == 4
+    assert shown <= names
     assert any("join-" in name for name in names)
 
 

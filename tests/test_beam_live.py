@@ -103,8 +103,8 @@ def test_the_steps_of_the_pipeline_have_the_names_that_are_shown(monkeypatch: py
     monkeypatch.setattr(apache_beam.Pipeline, "run", noted)
     run(GRANDPARENTS, iter([chain(0)]))
     description = squall.build(planned(GRANDPARENTS), "beam").describe()  # type: ignore[attr-defined]
-    live = description.partition("where a source is live:\n")[2].splitlines()
-    steps = [line for line in live if not line.startswith(" ")]
+    live = description.partition("where a source is live\n")[2].splitlines()
+    steps = [line.strip() for line in live if not line.startswith("   ")]
     assert len(steps) == 2
     assert names >= set(steps)
 

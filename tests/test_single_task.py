@@ -47,13 +47,13 @@ def test_the_reason_for_a_single_task_is_given() -> None:
 
 def test_other_plans_are_distributed() -> None:
     assert strategy_of(squall.plan(squall.compile(RULE, lexer="jena"))).is_staged
-    assert strategy_of(squall.plan(squall.compile(RULE, lexer="jena")), has_ordered_scans=False).is_staged
+    assert strategy_of(squall.plan(squall.compile(RULE, lexer="jena")), in_one_job=True).is_staged
 
 
 @pytest.mark.parametrize(("what", "system"), ORDERED.items(), ids=list(ORDERED))
 def test_plans_that_need_the_order_of_facts_run_in_a_single_task(what: str, system: System) -> None:
     plan = squall.plan(system)
-    reason = strategy_of(plan, has_ordered_scans=False).reasons[0]
+    reason = strategy_of(plan, in_one_job=True).reasons[0]
     assert reason.what == what
     assert strategy_of(plan).is_staged
 

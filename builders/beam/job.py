@@ -86,12 +86,12 @@ class BeamJob:
         self._has_begun = False
 
     def describe(self) -> str:
-        """Describes the steps of the pipeline as text."""
-        return describe(self.plan)
+        """Describes the physical plan and the steps of its pipeline as text."""
+        return describe(physical_plan(self.plan, in_one_job=True))
 
     def as_data(self) -> dict[str, Any]:
-        """Returns the physical plan of bounded input as JSON data: the stages of which the steps are made."""
-        return physical_plan(self.plan).as_data()
+        """Returns the physical plan of bounded input as JSON data."""
+        return physical_plan(self.plan, in_one_job=True).as_data()
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.contracts.Job.run`.
@@ -119,7 +119,7 @@ class BeamJob:
         if isinstance(batches, AcceptsDeadLetters):
             batches.set_ledger(self.options.ledger)
         plan = with_seed(self.plan, FIXED_SEED if self.options.seed is None else self.options.seed)
-        program = SerializedPlan(physical_plan(plan), functions.own(), begin)
+        program = SerializedPlan(physical_plan(plan, in_one_job=True), functions.own(), begin)
         folder = files.make_folder(self.runner.temporary or tempfile.gettempdir(), "squall")
         run = _Run(program, self.options, self.runner, folder, self.tuning, self.abandoned)
         try:
@@ -152,14 +152,15 @@ class _Run:
     def bounded_outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         """Yields the outputs of bounded input, in one pipeline."""
         pipeline_input, sources = self._pipeline_input(batches, static)
-        program, steps = self.program, graph(self.program.plan)
-        if steps.end.why:
+        program, steps = self.program, graph(self.program.physical)
+        is_staged = program.physical.strategy.is_staged
+        if not is_staged:
             task = ShardTask(program, ShardedProgress(), self.options.max_update_steps, first=True, last=True)
             self.runner.run(lambda pipeline: add_whole_plan(pipeline, steps, program, pipeline_input, task))
         else:
             self.runner.run(lambda pipeline: KeyedPipeline(pipeline, steps, program, pipeline_input).build())
         reports = self._reports(sources)
-        if steps.end.why:
+        if not is_staged:
             yield from self._outputs_of_one()
         elif any(record.kind == WATERMARK for record in reports):
             yield from self._outputs(reports)

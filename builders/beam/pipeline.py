@@ -66,12 +66,12 @@ class Routes:
     Attributes:
         tags: the step that receives the rows of a node, by the number of the node.
         otherwise: the step that receives all rows, or "".
-        spread: the steps whose rows are grouped by key; the rows of others are one group.
+        keyed: the steps whose rows are grouped by key; the rows of others are one group.
     """
 
     tags: Mapping[int, str] = field(default_factory=dict)
     otherwise: str = ""
-    spread: frozenset[str] = frozenset()
+    keyed: frozenset[str] = frozenset()
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ class Routes:
             if message.kind == WATERMARK and message.start == ALWAYS:  # it is not that of an event
                 continue
             tag = _FOR_DRIVER.get(message.kind) or self.otherwise or self.tags[message.node]
-            place = tag, message.bucket if tag in self.spread else 0
+            place = tag, message.bucket if tag in self.keyed else 0
             box = boxes.setdefault(place, [])
             box.append(message)
             if len(box) == _RECORDS_PER_MESSAGE:
@@ -184,7 +184,7 @@ class KeyedPipeline:
         self.program = program
         self.given = pipeline_input
         self.numbers = program.physical.numbers
-        self.spread = frozenset(step.name for step in graph.steps if not step.why)
+        self.keyed = frozenset(step.name for step in graph.steps)
         self.sent: dict[str, Any] = {}
         """The output of each step, by destination."""
         self.axioms: dict[str, list[Keyed]] = {}
@@ -207,14 +207,14 @@ class KeyedPipeline:
 
     def _worker(self, step: Step) -> Worker:
         assert step.stage is not None
-        owners = SINGLE_PARTITION if step.why else _EACH
-        return stage_step(self.program, [step.stage], FORWARD, ALL, State((step.stage.number,), owners))
+        assert not step.stage.recursive, "a pipeline has no loops"
+        return stage_step(self.program, [step.stage], FORWARD, ALL, State((step.stage.number,), _EACH))
 
     def _routes_of(self, sender: str) -> Routes:
         return self._routes(step for step in self.graph.steps if sender in self.graph.senders.get(step.name, ()))
 
     def _routes(self, receivers: Iterable[Step]) -> Routes:
-        return Routes({self.numbers[id]: step.name for step in receivers for id in step.nodes}, spread=self.spread)
+        return Routes({self.numbers[id]: step.name for step in receivers for id in step.nodes}, keyed=self.keyed)
 
     def _rows(self, step: Step) -> Any:
         """Returns the rows for a step, grouped; None if there can be none."""
@@ -271,7 +271,7 @@ def _evaluated(program: Program, records: Collection[Record]) -> ReportTimes:
     instants = {numbers[node.id]: ReportSchedule(op) for node, op in plan.sinks if op.output == "rstream"}
     reported = {decode(record, Instant) for record in records if record.kind == INSTANT}
     add_evaluation_times(instants, (instant for instant in reported if instant.subject))
-    return ReportTimes.upto(instants, ALL.now)
+    return ReportTimes.upto(instants, ALL.end)
 
 
 _OF_THE_END = State((OUTPUT_STAGE,), SINGLE_PARTITION)

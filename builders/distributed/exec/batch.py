@@ -6,11 +6,9 @@ job shuffles the rows on their way to a stage, and processes them in workers. A 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Collection, Mapping, Sequence
 
-from squall.builders.distributed.exec.batch_log import Progress
+from squall.builders.distributed.exec.batch_rows import BatchRows, StagedProgress
 from squall.builders.distributed.exec.job_runner import JobRunner
 from squall.builders.distributed.exec.output_stage import (
     change_step,
@@ -20,7 +18,6 @@ from squall.builders.distributed.exec.output_stage import (
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.report_times import ReportTimes, add_evaluation_times
 from squall.builders.distributed.exec.single_task import SingleTask, SourceInput
-from squall.builders.distributed.exec.state_cache import State
 from squall.builders.distributed.exec.worker import (
     DELETE,
     FORWARD,
@@ -28,17 +25,15 @@ from squall.builders.distributed.exec.worker import (
     Span,
     stage_step,
 )
-from squall.builders.distributed.io import task_output
-from squall.builders.distributed.io.engine import Folder, Frame, TaskReport
+from squall.builders.distributed.io.engine import Frame, TaskReport
 from squall.builders.distributed.io.parsing import Parse
 from squall.builders.distributed.io.records import (
-    BUFFERED,
     ROW,
     StateHandle,
     WorkerRecord,
     WorkerStep,
 )
-from squall.builders.distributed.plan.buckets import ORDERED_SCAN, OUTPUT_STAGE, SINGLE_PARTITION, BucketPartitions
+from squall.builders.distributed.plan.buckets import ORDERED_SCAN, OUTPUT_STAGE
 from squall.builders.distributed.plan.physical_plan import Job
 from squall.builders.distributed.plan.snapshot_nodes import reports_on_change
 from squall.builders.distributed.plan.stages import Stage
@@ -46,47 +41,6 @@ from squall.builders.distributed.plan.strategy import BatchLimits, BatchSizes, f
 from squall.builders.runtime.creation_limit import check_iterations
 from squall.builders.runtime.report_times import ReportSchedule
 from squall.rdf import ALWAYS, FOREVER
-
-
-@dataclass
-class StagedProgress(Progress):
-    """How far a job has come stage by stage.
-
-    Attributes:
-        watermark: the latest event time so far.
-        processed_until: the instants up to this time have been processed.
-        latest_end: the latest time at which a fact that has been read begins or ends to hold.
-        buffered: the folders of buffered rows, each with the latest time at which one begins to hold, and the most rows
-            that it holds.
-        state_rows: the most rows that the state has.
-        instants: the state of the evaluation instants (`ReportSchedule.rows`), by number of the sink node.
-    """
-
-    STORED_NAMES: ClassVar = {
-        "watermark": "passed", "processed_until": "worked", "latest_end": "ends", "buffered": "held",
-        "state_rows": "rows",
-    }  # fmt: skip
-
-    watermark: int = ALWAYS
-    processed_until: int = ALWAYS - 1
-    latest_end: int = ALWAYS
-    buffered: list[tuple[list[Any], int, int]] = field(default_factory=list)
-    state_rows: int = 0
-    instants: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
-
-    @property
-    def folders(self) -> list[Folder]:
-        """The folders of buffered rows."""
-        return [tuple(folder) for folder, _, _ in self.buffered]
-
-    def state_watermark(self, program: Program) -> int:
-        """Returns the time before which no row that is still to come begins to hold (integer ms)."""
-        return self.processed_until if program.needs_complete_instants else self.watermark
-
-    @property
-    def row_count(self) -> int:
-        """The most rows that there are: buffered ones and those of the state."""
-        return self.state_rows + sum(rows for _, _, rows in self.buffered)
 
 
 class Batch:
@@ -101,10 +55,10 @@ class Batch:
         keep: whether more batches follow, which need the state.
 
     Attributes:
-        span: the time that passes in the batch. If instants have to be complete, rows from the time `span.now + 1` on
+        span: the time that passes in the batch. If instants have to be complete, rows from the time `span.end + 1` on
             are buffered.
         report: what was reported of the sources.
-        source_folders: the step that holds the records of the sources.
+        rows: the rows and the state that its jobs process.
         report_times: when snapshots were evaluated that the batch outputs.
         cached_rows: the number of rows that operators hold after the batch; None if they do not hold all of the state.
     """
@@ -123,10 +77,9 @@ class Batch:
         self.progress = progress
         self.schedules = schedules
         self.last = last
-        self.keep = keep
         self.span = Span(progress.processed_until, progress.processed_until)
         self.report = TaskReport()
-        self.source_folders: list[Folder] = []
+        self.rows = BatchRows(runner, program, progress, keep)
         self.report_times = ReportTimes()
         self.cached_rows: int | None = None
 
@@ -141,7 +94,7 @@ class Batch:
             return
         if records is not None:
             self.report = self.runner.run(records)
-            self.source_folders = list(self.runner.log.steps)
+            self.rows.source_folders = list(self.runner.log.steps)
         self.span = Span(self.progress.processed_until, self._complete_until())
         add_evaluation_times(self.schedules, self.report.instants)
         sizes = BatchSizes(self.progress.row_count + self.report.row_count)
@@ -158,28 +111,28 @@ class Batch:
         """
         sources = SourceInput(parse, earliest, first)
         self._finish_single_job(self._run_single_task(sources, self._span_before_reading(), ReportTimes()))
-        self.cached_rows = sum(handle.rows for handle in self.report.all(StateHandle)) if self.keep else None
+        self.cached_rows = sum(handle.rows for handle in self.report.all(StateHandle)) if self.rows.keep else None
 
     def _process_collected(self) -> ReportTimes:
         """Processes all stages and the output in one task, where shuffles would take longer. Returns the report times
         of the outputs."""
         report_times = self._report_times_of(self.program.physical.sinks)
-        if not self._source_files(self._all_stages) and not self._time_advances():
+        if not self.rows.source_files() and not self._time_advances():
             return report_times
         return _reported(self.program, report_times, self._run_single_task(None, self.span, report_times))
 
     def _run_single_task(self, sources: SourceInput | None, span: Span, report_times: ReportTimes) -> TaskReport:
         """Runs all stages and the output in one task. sources: what it reads besides the rows of the sources that are
         in files."""
-        *stages, _ = self._all_stages
-        states = (self._state(part, SINGLE_PARTITION, self.keep) for part in ([ORDERED_SCAN], stages, [OUTPUT_STAGE]))
-        step = SingleTask(self.program, sources, self._source_files(self._all_stages), span, report_times, *states)
+        stages = [stage.number for stage in self.program.stages]
+        states = (self.rows.single_task_state(part) for part in ([ORDERED_SCAN], stages, [OUTPUT_STAGE]))
+        step = SingleTask(self.program, sources, self.rows.source_files(), span, report_times, *states)
         return self.runner.run_tasks([self.runner.with_outputs(step)])
 
     def _finish_single_job(self, report: TaskReport) -> None:
         """Notes the report of the only job of the batch."""
         self.report = report
-        self.source_folders = list(self.runner.log.steps)
+        self.rows.source_folders = list(self.runner.log.steps)
         self.span = Span(self.progress.processed_until, self._complete_until())
 
     # Time
@@ -204,7 +157,7 @@ class Batch:
     def _report_times_of(self, numbers: Collection[int]) -> ReportTimes:
         """Returns when the snapshots of some nodes are evaluated in this batch."""
         return ReportTimes.upto(
-            {number: instants for number, instants in self.schedules.items() if number in numbers}, self.span.now
+            {number: instants for number, instants in self.schedules.items() if number in numbers}, self.span.end
         )
 
     def progress_after(self, number: int | None) -> StagedProgress:
@@ -214,14 +167,18 @@ class Batch:
             max(previous.watermark, self.report.latest_time),
             max(previous.latest_end, log.latest_end),
         )
-        is_last = self.span.now == FOREVER - 1
-        processed_until = self._final_time(max(watermark, latest_end)) if is_last else self.span.now
+        is_last = self.span.end == FOREVER - 1
+        processed_until = self.span.end
+        if is_last:  # nothing changes afterwards
+            end = max(watermark, latest_end)
+            sinks = self.program.physical.sinks.values()
+            processed_until = max([end, *(op.report.next_report(end) for op in sinks)])
         needs_complete_instants = self.program.needs_complete_instants
         keeps_buffered = needs_complete_instants and not is_last
         buffered = [waiting for waiting in previous.buffered if keeps_buffered and waiting[1] > processed_until]
         if needs_complete_instants and self.report.latest_start > processed_until:
             buffered += [
-                (list(folder), self.report.latest_start, self.report.row_count) for folder in self.source_folders
+                (list(folder), self.report.latest_start, self.report.row_count) for folder in self.rows.source_folders
             ]
         return StagedProgress(
             watermark=max(watermark, processed_until) if is_last else watermark,
@@ -233,45 +190,9 @@ class Batch:
             instants={str(number): list(schedule.rows()) for number, schedule in self.schedules.items()},
         )
 
-    def _final_time(self, time: int) -> int:
-        """Returns the time after which nothing changes, if no more events follow this time."""
-        sinks = self.program.physical.sinks.values()
-        return max([time, *(op.report.next_report(time) for op in sinks)])
-
-    # Rows and state
-
-    def _state(self, stages: Iterable[int], bucket_partitions: BucketPartitions, keep: bool) -> State:
-        watermark = self.progress.state_watermark(self.program)
-        return self.runner.versions.state(stages, bucket_partitions, keep, watermark)
-
-    def _task_state(self, stages: Iterable[int]) -> State:
-        return self._state(stages, self.runner.bucket_partitions, self.keep)
-
-    @property
-    def _all_stages(self) -> list[int]:
-        return [*(stage.number for stage in self.program.stages), OUTPUT_STAGE]
-
-    @property
-    def _source_types(self) -> Sequence[str]:
-        """The types under which rows of the sources are stored."""
-        return (BUFFERED,) if len(self.program.physical.jobs) == 1 else (ROW, BUFFERED)
-
-    def _source_files(self, stages: Collection[int]) -> list[Folder]:
-        """Returns the files with rows of the sources for some stages: buffered ones, and new ones."""
-        folders = [*self.progress.folders, *self.source_folders]
-        return task_output.files_of(self.runner.log.store, folders, self._source_types, stages)
-
-    def _input_rows(self, stage: int) -> Frame | None:
-        """Returns the rows on their way to a stage: buffered ones of the sources, new ones, and those that earlier
-        stages have output."""
-        files = self._source_files([stage])
-        rows = self.runner.engine.read(files, self.program.ready_type) if files else None
-        later_folders = [folder for folder in self.runner.log.steps if folder not in self.source_folders]
-        return self.runner.union([rows, self.runner.stored(later_folders, [ROW], [stage])])
-
     def _time_advances(self) -> bool:
         """Returns whether instants have to be processed even if no rows arrive."""
-        return self.program.needs_complete_instants and self.span.before < self.span.now
+        return self.program.needs_complete_instants and self.span.start < self.span.end
 
     # Job by job
 
@@ -316,44 +237,38 @@ class Batch:
             is_end: whether the job ends here, so that its records are stored.
         """
         is_timely = stage.has_event_time_nodes and self._time_advances()
-        rows = self._with_wake(self.runner.union([flow, self._input_rows(stage.number)]), [stage.number], is_timely)
+        rows = self.runner.with_wake(
+            self.runner.union([flow, self.rows.of_stage(stage.number)]), [stage.number], is_timely
+        )
         if rows is None:
             return None
-        step = self._stage_step(stage, FORWARD, self.span, self.keep)
-        return self._shuffled(rows, self.runner.with_records(step) if is_end else step, [stage.number])
+        step = self._stage_step(stage, FORWARD, self.span)
+        return self.runner.shuffled(rows, self.runner.with_records(step) if is_end else step, [stage.number])
 
-    def _with_wake(self, rows: Frame | None, stages: Iterable[int], condition: bool) -> Frame | None:
-        """Returns rows, and under a condition the records that make all partitions of some stages run."""
-        return self.runner.union([rows, self.runner.wake(stages)]) if condition else rows
-
-    def _shuffled(self, rows: Frame, step: WorkerStep, stages: Collection[int]) -> Frame:
-        """Returns what a step makes of the rows of some stages in the partitions of their buckets."""
-        return self.runner.engine.shuffle(rows, step, self.runner.broadcast_stages & {*stages})
-
-    def _stage_step(self, stage: Stage, phase: str, span: Span, keep: bool) -> WorkerStep:
+    def _stage_step(self, stage: Stage, phase: str, span: Span, keep: bool = False) -> WorkerStep:
         """Returns the worker's function for one iteration of a stage. keep: whether a later iteration needs the
         state."""
-        state = self._state([stage.number], self.runner.bucket_partitions, keep)
+        state = self.rows.state([stage.number], keep)
         instants = self._report_times_of({self.program.physical.numbers[id] for id in stage.nodes}).instants
         return stage_step(self.program, [stage], phase, span, state, instants)
 
     def _iterate(self, stage: Stage) -> None:
         """Iterates a stage. Time advances in the first iteration."""
-        rows = self._input_rows(stage.number)
+        rows = self.rows.of_stage(stage.number)
         span = self.span
         timely = stage.has_event_time_nodes and self._time_advances()
         if rows is None and not timely:
             return
         iterations = 0
         for phase in (DELETE, REDERIVE) if stage.has_deletions else (FORWARD,):
-            rows = self._with_wake(rows, [stage.number], timely or phase == REDERIVE)
+            rows = self.runner.with_wake(rows, [stage.number], timely or phase == REDERIVE)
             while rows is not None:
                 step = self.runner.with_records(self._stage_step(stage, phase, span, keep=True))
-                report = self.runner.run(self._shuffled(rows, step, [stage.number]))
+                report = self.runner.run(self.runner.shuffled(rows, step, [stage.number]))
                 iterations += 1
                 check_iterations(self.program.plan, stage.nodes, iterations)
                 add_evaluation_times(self.schedules, report.instants)
-                span, timely = Span(span.now, span.now), False
+                span, timely = Span(span.end, span.end), False
                 rows = self.runner.stored(self.runner.log.steps[-1:], [ROW], [stage.number])
 
     # The end
@@ -364,8 +279,8 @@ class Batch:
         change_sinks = [number for number, op in self.program.physical.sinks.items() if reports_on_change(op)]
         if not any(report_times.instants.get(number) for number in change_sinks):
             return report_times
-        rows = self.runner.union([self._input_rows(OUTPUT_STAGE), self.runner.wake([OUTPUT_STAGE])])
-        step = change_step(self.program, self.span, report_times, self._task_state([OUTPUT_STAGE]))
+        rows = self.runner.union([self.rows.of_stage(OUTPUT_STAGE), self.runner.wake([OUTPUT_STAGE])])
+        step = change_step(self.program, self.span, report_times, self.rows.state([OUTPUT_STAGE]))
         return _reported(self.program, report_times, self.runner.run(self.runner.engine.shuffle(rows, step)))
 
     def _output_frame(self, flow: Frame | None, fused: Sequence[Stage], report_times: ReportTimes) -> Frame | None:
@@ -377,16 +292,16 @@ class Batch:
             report_times: when snapshots are evaluated.
         """
         numbers = [stage.number for stage in fused]
-        rows = self.runner.union([flow, *map(self._input_rows, (*numbers, OUTPUT_STAGE))])
+        rows = self.runner.union([flow, *map(self.rows.of_stage, (*numbers, OUTPUT_STAGE))])
         timely = [stage.number for stage in fused if stage.has_event_time_nodes]
-        rows = self._with_wake(rows, [*timely, OUTPUT_STAGE], self._time_advances())
+        rows = self.runner.with_wake(rows, [*timely, OUTPUT_STAGE], self._time_advances())
         if rows is None:
             return None
-        arguments = self.span, report_times, self._task_state([OUTPUT_STAGE])
+        arguments = self.span, report_times, self.rows.state([OUTPUT_STAGE])
         step = output_step(self.program, *arguments)
         if fused:
-            step = last_stages_step(self.program, fused, self._task_state(numbers), *arguments)
-        return self._shuffled(rows, self.runner.with_outputs(step), numbers)
+            step = last_stages_step(self.program, fused, self.rows.state(numbers), *arguments)
+        return self.runner.shuffled(rows, self.runner.with_outputs(step), numbers)
 
 
 def _reported(program: Program, report_times: ReportTimes, report: TaskReport) -> ReportTimes:

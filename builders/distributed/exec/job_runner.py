@@ -88,6 +88,14 @@ class JobRunner:
         files = task_output.files_of(self.log.store, folders, types, stages)
         return self.engine.read(files, as_type) if files else None
 
+    def shuffled(self, rows: Frame, step: WorkerStep, stages: Collection[int]) -> Frame:
+        """Returns what a step makes of the rows of some stages in the partitions of their buckets."""
+        return self.engine.shuffle(rows, step, self.broadcast_stages & {*stages})
+
+    def with_wake(self, rows: Frame | None, stages: Iterable[int], condition: bool) -> Frame | None:
+        """Returns rows, and under a condition the records that make all partitions of some stages run."""
+        return self.union([rows, self.wake(stages)]) if condition else rows
+
     def wake(self, stages: Iterable[int]) -> Frame:
         """Returns the records that make all partitions of some stages run, whether rows arrive for them or not."""
         places = partition_places(stages, self.bucket_partitions)

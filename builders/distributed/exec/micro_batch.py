@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from squall.builders.distributed.exec.batch import Batch, StagedProgress
+from squall.builders.distributed.exec.batch import Batch
 from squall.builders.distributed.exec.batch_log import MicroBatchLog
+from squall.builders.distributed.exec.batch_rows import StagedProgress
 from squall.builders.distributed.exec.compaction import run_compaction
 from squall.builders.distributed.exec.job_runner import JobRunner
 from squall.builders.distributed.exec.logged_batches import LoggedBatches

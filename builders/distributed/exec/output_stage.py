@@ -114,15 +114,15 @@ def _run_output(
     cached, since = state.take(partition)
     operators: dict[int, SinkOperator] = cached or _sink_operators(program)
     state_deltas = state.read_deltas(since, partition)
-    upto = span.now if program.needs_complete_instants else FOREVER - 1
+    upto = span.end if program.needs_complete_instants else FOREVER - 1
     for node, _ in program.plan.sinks:
         number = router.numbers[node.id]
         operator = operators[number]
         operator.log = None
-        operator.resume_at(span.before)
+        operator.resume_at(span.start)
         for slot in (0, 1):
             operator.restore(slot, state_deltas.get((number, slot), []))
-        operator.flush(span.before, ())
+        operator.flush(span.start, ())
         if state.keep and operator.remembers:
             operator.enable_changelog()
         if arrived := fresh.get((number, 0)):
@@ -178,8 +178,8 @@ def _changes(
         operator = make_output_operator(node, op, program.plan)
         assert isinstance(operator, OutputOperator)
         operator.restore(0, state_deltas.get((number, 0), []))
-        last = report_times.last.get(number, ALWAYS - 1)
-        operator.flush(span.before, (last,) if last >= ALWAYS else ())
+        previous = report_times.previous.get(number, ALWAYS - 1)
+        operator.flush(span.start, (previous,) if previous >= ALWAYS else ())
         operator.apply(0, fresh.get((number, 0), []))
         for time in operator.changed_at(report_times.instants.get(number, ())):
             yield evaluation_record(number, time)

@@ -57,22 +57,29 @@ class EvaluationTimes:
 
     def add(self, events: Iterable[Event]) -> None:
         """Adds the times of events."""
-        # In one piece, because it is a loop over all events.
         for event in events if self.sources else ():
             if event.stream == HEARTBEAT or event.time == ALWAYS:
                 continue
             place = event.stream, event.graph
             windows = self.windows.get(place)
             if windows is None:
-                read = (source for source in self.sources if source.is_affected_by(event))
-                windows = self.windows[place] = tuple(source.window_of(event.stream) for source in read)
-            spans = tuple(span for window in windows if (span := _window_span(window, event.time)) is not None)
-            first_time = self.first.get((*place, spans))
-            if windows and (first_time is None or event.time < first_time[2]):
-                self.first[*place, spans] = (*place, event.time)
-            for number, sources in self.whole.items() if event.removed else ():
-                if any(source.is_affected_by(event) for source in sources):
-                    self.removed[number, event.time] = None
+                windows = self.windows[place] = self._windows_of(event)
+            if windows:
+                spans = tuple(span for window in windows if (span := _window_span(window, event.time)) is not None)
+                first_time = self.first.get((*place, spans))
+                if first_time is None or event.time < first_time[2]:
+                    self.first[*place, spans] = (*place, event.time)
+            if event.removed:
+                self._add_removal(event)
+
+    def _windows_of(self, event: Event) -> tuple[Window, ...]:
+        """Returns the windows through which the stream and graph of an event are read."""
+        return tuple(source.window_of(event.stream) for source in self.sources if source.is_affected_by(event))
+
+    def _add_removal(self, event: Event) -> None:
+        for number, sources in self.whole.items():
+            if any(source.is_affected_by(event) for source in sources):
+                self.removed[number, event.time] = None
 
     def messages(self, latest: int) -> Iterator[Instant]:
         """Yields the records of the collected times. latest: the time up to which events have come (integer ms); it
@@ -134,19 +141,19 @@ class ReportTimes:
     """When snapshots are evaluated, by the number of the sink node.
 
     Attributes:
-        last: the latest instant before this batch (integer ms).
+        previous: the latest instant before this batch (integer ms).
         instants: the instants of the batch, in order.
     """
 
-    last: Mapping[int, int] = field(default_factory=dict)
+    previous: Mapping[int, int] = field(default_factory=dict)
     instants: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     @staticmethod
     def upto(instants_by_node: Mapping[int, ReportSchedule], now: int) -> ReportTimes:
         """Returns the instants up to `now` (integer ms) that have not been returned yet, and advances past them."""
-        last = {number: instants.reported_until for number, instants in instants_by_node.items()}
+        previous = {number: instants.reported_until for number, instants in instants_by_node.items()}
         return ReportTimes(
-            last, {number: tuple(instants.pop_until(now)) for number, instants in instants_by_node.items()}
+            previous, {number: tuple(instants.pop_until(now)) for number, instants in instants_by_node.items()}
         )
 
     def reported(self, plan: Plan, changed_queries: Collection[tuple[int, int]]) -> ReportTimes:
@@ -157,7 +164,7 @@ class ReportTimes:
             number: tuple(time for time in times if number not in changing or (number, time) in changed_queries)
             for number, times in self.instants.items()
         }
-        return ReportTimes(self.last, instants)
+        return ReportTimes(self.previous, instants)
 
 
 def add_evaluation_times(instants_by_node: Mapping[int, ReportSchedule], reported: Iterable[Instant]) -> None:

@@ -60,7 +60,7 @@ class Router:
         self.key_functions = _key_functions(physical)
         """The key functions of the inputs whose rows are not all broadcast."""
         self.split_keys = {
-            address: {text: None if by == BROADCAST else key_text(by) for text, by in key.hot}
+            address: {text: None if by == BROADCAST else key_text(by) for text, by in key.split_keys}
             for address, key in self.partitionings.items()
             if isinstance(key, SkewedPartitioning)
         }

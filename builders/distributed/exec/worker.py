@@ -242,13 +242,13 @@ class Span(NamedTuple):
     """A span of time.
 
     Attributes:
-        before: instants up to this time have been processed (integer ms).
-        now: those up to this time are to be processed.
+        start: instants up to this time have been processed (integer ms).
+        end: those up to this time are to be processed.
         is_last: whether no more events follow, so that all instants are complete as soon as there is an event.
     """
 
-    before: int
-    now: int
+    start: int
+    end: int
     is_last: bool = False
 
 
@@ -269,15 +269,15 @@ def timely_batches(row_batches: Iterable[RowBatch], span: Span) -> TimelyBatches
     ]
     if span.is_last and clock_times:
         clock_times = [FOREVER - 1]
-    span = span._replace(now=max([span.now, *clock_times]))
+    span = span._replace(end=max([span.end, *clock_times]))
     now, later_batches = [], []
     for row_batch in all_batches:
         if row_batch.type not in (READY, BUFFERED):
             now.append(row_batch)
             continue
-        if deltas := [delta for delta in row_batch.deltas if span.before < delta[-3] <= span.now]:
+        if deltas := [delta for delta in row_batch.deltas if span.start < delta[-3] <= span.end]:
             now.append(row_batch._replace(type=ROW, deltas=deltas))
-        if row_batch.type == BUFFERED and (deltas := [delta for delta in row_batch.deltas if delta[-3] > span.now]):
+        if row_batch.type == BUFFERED and (deltas := [delta for delta in row_batch.deltas if delta[-3] > span.end]):
             later_batches.append(row_batch._replace(deltas=deltas))
     return TimelyBatches(span, now, later_batches)
 
@@ -326,26 +326,17 @@ def run_stages(
 ) -> Iterator[WorkerRecord]:
     """Yields what one iteration of some stages makes of the row batches of a partition. outbox: takes the rows for
     other stages out of the dataflow; by default they are routed."""
-    # In one piece, because it is a sequence of steps over one dataflow, each with its condition.
     span, now, later_batches = timely_batches(row_batches, span)
     yield from buffered_batches(program, later_batches)
     partition, fresh = partition_input(now, state.bucket_partitions)
     if partition is None:
         return
-    dataflow, since = state.take(partition)
-    if dataflow is None:
-        partition_class = _ProfiledPartition if program.measure else _FusedPartition
-        dataflow = partition_class(program, stages, state.bucket_partitions, partition)
-        dataflow.begin(program.static_time)
-    router: Router = dataflow.router
-    state_deltas = state.read_deltas(since, partition)
-    dataflow.restore(span.before, {(router.ids[number], slot): part for (number, slot), part in state_deltas.items()})
-    if state.keep:
-        dataflow.states.enable_changelog()
+    dataflow = _restored_partition(program, stages, span, state, partition)
+    router = dataflow.router
     for (number, port), deltas in fresh.items():
         dataflow.add_input((router.ids[number], port), deltas)
     dataflow.evaluate({router.ids[number]: times for number, times in instants.items()})
-    dataflow.run_phase(phase, span.now)
+    dataflow.run_phase(phase, span.end)
     yield from _derived_stream_records(dataflow)
     is_first = state.bucket_partitions[0] == partition
     watermark = state.watermark if any(stage.recursive for stage in stages) else state_watermark(span, state)
@@ -357,6 +348,25 @@ def run_stages(
     if state.keep:
         dataflow.expire(watermark)
         yield state.put(partition, dataflow, sum(dataflow.state().values()))
+
+
+def _restored_partition(
+    program: Program, stages: Sequence[Stage], span: Span, state: State, partition: int
+) -> _Partition:
+    """Returns the dataflow of a partition with its state, as far as that is before a span: the cached one brought up to
+    date, or a new one."""
+    cached, since = state.take(partition)
+    dataflow: _Partition | None = cached
+    if dataflow is None:
+        partition_class = _ProfiledPartition if program.measure else _FusedPartition
+        dataflow = partition_class(program, stages, state.bucket_partitions, partition)
+        dataflow.begin(program.static_time)
+    ids = dataflow.router.ids
+    state_deltas = state.read_deltas(since, partition)
+    dataflow.restore(span.start, {(ids[number], slot): part for (number, slot), part in state_deltas.items()})
+    if state.keep:
+        dataflow.states.enable_changelog()
+    return dataflow
 
 
 def _derived_stream_records(dataflow: _Partition) -> Iterator[Watermark | Instant]:
@@ -374,7 +384,7 @@ def _derived_stream_records(dataflow: _Partition) -> Iterator[Watermark | Instan
 def state_watermark(span: Span, state: State) -> int:
     """Returns the time before which no row begins that is still to come, after a span without further iterations
     (integer ms). State that ends before may be dropped. At the end of all sources the time is not known yet."""
-    return state.watermark if span.now == FOREVER - 1 else max(state.watermark, span.now)
+    return state.watermark if span.end == FOREVER - 1 else max(state.watermark, span.end)
 
 
 def buffered_batches(program: Program, later_batches: Sequence[RowBatch]) -> Iterable[RowBatch]:
@@ -560,10 +570,10 @@ class _ProfiledPartition(_Partition, ProfiledDataflow):
         full_state = {address: list(deltas) for address, deltas in state.items()}
         for id, address in self.inner.items():
             if id in self.operators:
-                full_state.setdefault(address, []).extend(self._made_anew(id, full_state))
+                full_state.setdefault(address, []).extend(self._recomputed(id, full_state))
         super().restore(watermark, full_state)
 
-    def _made_anew(self, id: str, state: dict[Address, list[Delta]]) -> list[Delta]:
+    def _recomputed(self, id: str, state: dict[Address, list[Delta]]) -> list[Delta]:
         """Returns what a join outputs for its rows. They are taken out of the state, and the join keeps them."""
         join = self.operators[id]
         return [delta for port in (0, 1) for delta in join.apply(port, with_unit_weights(state.pop((id, port), [])))]

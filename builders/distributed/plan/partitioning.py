@@ -33,17 +33,19 @@ class SkewedPartitioning:
     """
 
     columns: Columns
-    hot: tuple[tuple[str, Columns], ...]
+    split_keys: tuple[tuple[str, Columns], ...]
 
     def mapped(self, positions: Callable[[Columns], Columns | None]) -> SkewedPartitioning | None:
         """Returns the partitioning of rows whose columns have moved, or None if one of the columns is gone."""
         columns = positions(self.columns)
-        hot = tuple(
+        split_keys = tuple(
             (partitioning, mapped_by)
-            for partitioning, by in self.hot
+            for partitioning, by in self.split_keys
             if (mapped_by := by if by == BROADCAST else positions(by))
         )
-        return None if columns is None or len(hot) < len(self.hot) else SkewedPartitioning(columns, hot)
+        if columns is None or len(split_keys) < len(self.split_keys):
+            return None
+        return SkewedPartitioning(columns, split_keys)
 
 
 Partitioning = Columns | SkewedPartitioning
@@ -80,7 +82,7 @@ def key_text(columns: Sequence[int]) -> Callable[[Sequence[str | None]], str]:
 def is_broadcast(partitioning: Partitioning | None) -> bool:
     """Returns whether some rows of a partitioning are in every task."""
     return (
-        any(by == BROADCAST for _, by in partitioning.hot)
+        any(by == BROADCAST for _, by in partitioning.split_keys)
         if isinstance(partitioning, SkewedPartitioning)
         else partitioning == BROADCAST
     )
@@ -149,9 +151,9 @@ def _join_partitioning(
     if left == BROADCAST:
         return _mapped(right, kept)
     if isinstance(left, SkewedPartitioning) and isinstance(right, SkewedPartitioning):
-        single = {partitioning: by for partitioning, by in (*left.hot, *right.hot) if by != BROADCAST}
+        single = {partitioning: by for partitioning, by in (*left.split_keys, *right.split_keys) if by != BROADCAST}
         left = SkewedPartitioning(
-            left.columns, tuple((partitioning, single[partitioning]) for partitioning, _ in left.hot)
+            left.columns, tuple((partitioning, single[partitioning]) for partitioning, _ in left.split_keys)
         )
     return _mapped(left, kept)
 

@@ -30,6 +30,7 @@ from squall.builders.distributed.plan.stages import (
     exchanges_of,
     fused_joins_of,
     fused_output_stage,
+    gathered_recursions,
     partitionings_of,
     stages_of,
     stateless_nodes_behind,
@@ -205,7 +206,10 @@ class PhysicalPlan:
 
 
 def physical_plan(
-    plan: Plan, broadcast_inputs: frozenset[Address] = frozenset(), skewed_keys: SkewedKeys = NO_SKEWED_KEYS
+    plan: Plan,
+    broadcast_inputs: frozenset[Address] = frozenset(),
+    skewed_keys: SkewedKeys = NO_SKEWED_KEYS,
+    in_one_job: bool = False,
 ) -> PhysicalPlan:
     """Returns the physical plan of a plan.
 
@@ -213,17 +217,20 @@ def physical_plan(
         plan: the logical plan.
         broadcast_inputs: the inputs whose rows are broadcast.
         skewed_keys: the keys whose rows are split over all tasks, by input.
+        in_one_job: whether the engine runs all input as one job, in which no stage can be iterated.
     """
     recursive_creations(plan)  # so that tasks get the result with the plan, and need not analyse it again
     partitionings = partitionings_of(plan, broadcast_inputs, skewed_keys)
+    if in_one_job:
+        partitionings |= gathered_recursions(plan, exchanges_of(plan, partitionings))
     exchanges = tuple(exchanges_of(plan, partitionings))
     stages = stages_of(plan, exchanges)
-    fused_stages = fused_output_stage(plan, stages, exchanges)
+    fused_stages = () if in_one_job else fused_output_stage(plan, stages, exchanges)
     return PhysicalPlan(
         plan,
         broadcast_inputs,
         skewed_keys,
-        strategy_of(plan),
+        strategy_of(plan, in_one_job),
         ordered_scan_of(plan),
         partitionings,
         exchanges,
@@ -231,8 +238,12 @@ def physical_plan(
         fused_stages,
         fused_joins_of(plan, stages, exchanges),
         _needs_complete_instants(plan),
-        jobs_of(plan, stages, fused_stages),
+        (_whole_job(stages),) if in_one_job else jobs_of(plan, stages, fused_stages),
     )
+
+
+def _whole_job(stages: Sequence[Stage]) -> Job:
+    return Job(reads_sources=True, stages=tuple(stage.number for stage in stages), outputs=True)
 
 
 def jobs_of(plan: Plan, stages: Sequence[Stage], fused_output_stages: Sequence[Stage]) -> tuple[Job, ...]:
@@ -245,7 +256,7 @@ def jobs_of(plan: Plan, stages: Sequence[Stage], fused_output_stages: Sequence[S
     fused_numbers = tuple(stage.number for stage in fused_output_stages)
     snapshots = rstream_nodes(plan)
     if not snapshots and not any(stage.recursive for stage in stages):
-        return (Job(reads_sources=True, stages=tuple(stage.number for stage in stages), outputs=True),)
+        return (_whole_job(stages),)
     jobs = [Job(reads_sources=True)]
     waiting: list[int] = []
 
@@ -286,7 +297,7 @@ def _exchange_data(exchange: Exchange, partitioning: Partitioning | None) -> dic
     if not exchange.shuffles:
         return {"exchange": "local"}
     if isinstance(partitioning, SkewedPartitioning):
-        skewed_keys = [key.split("\n") for key, _ in partitioning.hot]
+        skewed_keys = [key.split("\n") for key, _ in partitioning.split_keys]
         return {"exchange": "skew", "columns": list(partitioning.columns), "skewed_keys": skewed_keys}
     if partitioning == BROADCAST:
         return {"exchange": "broadcast"}

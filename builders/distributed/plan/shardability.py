@@ -50,17 +50,17 @@ class Reason(NamedTuple):
         return f"{self.node.id} {self.what}"
 
 
-def shard_of(fact: Fact, shares: int) -> int:
+def shard_of(fact: Fact, shards: int) -> int:
     """Returns the number of the shard, of so many, that a fact belongs to: by its subject, or by the first argument of
     an atom."""
     subject = (fact.relation, *fact.arguments)[:2][-1] if isinstance(fact, Atom) else fact.subject
-    return bucket_of(subject, shares)
+    return bucket_of(subject, shards)
 
 
 def why_not_shardable(plan: Plan) -> Reason | None:
     """Returns why one task needs the facts of all subjects, or None if the plan is shardable."""
     subjects = _SubjectAnalysis(plan)
-    reasons = (Reason(node, what) for node in plan.nodes if (what := subjects.mixes(node)) is not None)
+    reasons = (Reason(node, what) for node in plan.nodes if (what := subjects.why_mixed(node)) is not None)
     return next(reasons, None)
 
 
@@ -71,7 +71,7 @@ class _SubjectAnalysis:
         self.plan = plan
 
     @cached_property
-    def known(self) -> Mapping[str, SubjectColumns]:
+    def columns(self) -> Mapping[str, SubjectColumns]:
         """The subject columns by node. (They are the greatest fixpoint, since derived facts come in the end from those
         of sources.)"""
         subject_columns = {node.id: frozenset(range(self.plan.widths[node.id])) for node in self.plan.nodes}
@@ -79,15 +79,13 @@ class _SubjectAnalysis:
         while has_changed:
             has_changed = False
             for node in self.plan.nodes:
-                places = subject_columns[node.id] & self._made(node, subject_columns)
+                places = subject_columns[node.id] & self._output_columns(node, subject_columns)
                 has_changed |= places != subject_columns[node.id]
                 subject_columns[node.id] = places
         return subject_columns
 
-    def _made(self, node: Node, subject_columns: Mapping[str, SubjectColumns]) -> SubjectColumns:
-        """Returns the subject columns of a node's output. subject_columns: those of other nodes, as far as they are
-        known."""
-        # In one piece, because it is a flat match over operators.
+    def _output_columns(self, node: Node, subject_columns: Mapping[str, SubjectColumns]) -> SubjectColumns:
+        """Returns the subject columns of a node's output. subject_columns: those of other nodes so far."""
         op, widths = node.op, [self.plan.widths[edge.node] for edge in node.inputs]
         input_columns = [subject_columns[edge.node] for edge in node.inputs]
         match op:
@@ -99,10 +97,8 @@ class _SubjectAnalysis:
                 return _intersection(self._matched(cells, edge.node, subject_columns) for edge in node.inputs)
             case DerivedStream():
                 return _intersection(self._read_again(op, edge.node, subject_columns) for edge in node.inputs)
-            case Join(on=on) | LeftJoin(on=on) | AntiJoin(on=on):
-                left, right = input_columns
-                shifted = frozenset(widths[0] + column for column in right) if isinstance(op, Join) else _NONE
-                columns = left | shifted if _join_on_subject(on, left, right) else _NONE
+            case Join() | LeftJoin() | AntiJoin():
+                columns = _joined_columns(op, widths[0], *input_columns)
             case Slice(keys=keys):
                 columns = input_columns[0] if input_columns[0] & {*keys} else _NONE
             case Distinct(by=by):
@@ -125,9 +121,8 @@ class _SubjectAnalysis:
         derived_columns = (derived_stream_columns(op, template, (place,)) for place in subject_columns[id])
         return frozenset(place for places in derived_columns if places is not None for place in places)
 
-    def mixes(self, node: Node) -> str | None:
+    def why_mixed(self, node: Node) -> str | None:
         """Returns why a node needs facts of several subjects, or None if it does not."""
-        # In one piece, because it is a flat match over operators.
         op = node.op
         match op:
             case Scan(source=source) if source.is_sequential:
@@ -136,24 +131,27 @@ class _SubjectAnalysis:
                 consumers = (self.plan.by_id[id].op for id, _ in self.plan.consumers[node.id])
                 return None if all(map(_is_ground, consumers)) else "holds for all subjects"
             case Update():
-                input_columns = _intersection(self.known[edge.node] for edge in node.inputs)
+                input_columns = _intersection(self.columns[edge.node] for edge in node.inputs)
                 return (
                     None
                     if _is_ground(op) or _keeps_subject(op, input_columns)
                     else "acts on other subjects than that of its row"
                 )
-            case Sink(output="rstream") | DerivedStream(output="rstream"):
-                return "outputs snapshots"
-            case DerivedStream() if op.source.window.is_sequential or op.source.prefix_width not in self.known[node.id]:
-                return "derives a stream with facts of other subjects"
             case Sink() | DerivedStream():
-                return None if self._tell_apart(node) else "outputs what several subjects may lead to"
-        return "brings several subjects together" if is_stateful(op) and not self.known[node.id] else None
+                return self._why_output_mixed(node, op)
+        return "brings several subjects together" if is_stateful(op) and not self.columns[node.id] else None
 
-    def _tell_apart(self, node: Node) -> bool:
-        """Returns whether two subjects never lead to the same output."""
+    def _why_output_mixed(self, node: Node, op: Sink | DerivedStream) -> str | None:
+        """Returns why an output needs facts of several subjects, or None if two never lead to the same one."""
+        if op.output == "rstream":
+            return "outputs snapshots"
+        if isinstance(op, DerivedStream):
+            source = op.source
+            if source.window.is_sequential or source.prefix_width not in self.columns[node.id]:
+                return "derives a stream with facts of other subjects"
         kinds = inputs_by_kind(node, self.plan.by_id).values()
-        return all(_intersection(self.known[node.inputs[port].node] for port in ports) for ports in kinds)
+        is_distinct = all(_intersection(self.columns[node.inputs[port].node] for port in ports) for ports in kinds)
+        return None if is_distinct else "outputs what several subjects may lead to"
 
 
 def _intersection(places: Iterable[SubjectColumns]) -> SubjectColumns:
@@ -166,9 +164,13 @@ def _projected(cells: Sequence[object], places: SubjectColumns) -> SubjectColumn
     return frozenset(place for place, cell in enumerate(cells) if isinstance(cell, int) and cell in places)
 
 
-def _join_on_subject(on: Iterable[tuple[int, int]], left: SubjectColumns, right: SubjectColumns) -> bool:
-    """Returns whether joined rows have the same subject."""
-    return any(left_column in left and right_column in right for left_column, right_column in on)
+def _joined_columns(
+    op: Join | LeftJoin | AntiJoin, width: int, left: SubjectColumns, right: SubjectColumns
+) -> SubjectColumns:
+    """Returns the subject columns of joined rows, if they have the same subject. width: that of left rows."""
+    if not any(left_column in left and right_column in right for left_column, right_column in op.on):
+        return _NONE
+    return left | (frozenset(width + column for column in right) if isinstance(op, Join) else _NONE)
 
 
 def _is_ground(op: Operator) -> bool:

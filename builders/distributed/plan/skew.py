@@ -117,7 +117,9 @@ def _keep_split_rows(
                 return {(id, port): partitioning}
             return {
                 (id, port): partitioning,
-                (id, 1 - port): SkewedPartitioning(other, tuple((key, BROADCAST) for key, _ in partitioning.hot)),
+                (id, 1 - port): SkewedPartitioning(
+                    other, tuple((key, BROADCAST) for key, _ in partitioning.split_keys)
+                ),
             }
     return {}
 
@@ -201,7 +203,7 @@ def _split_distinct(
 
 def _is_within_distinct_columns(op: Distinct, key: SkewedPartitioning) -> bool:
     """Returns whether rows that a `Distinct` takes for equal are in the same task."""
-    return all(column < op.by for _, columns in key.hot for column in columns)
+    return all(column < op.by for _, columns in key.split_keys for column in columns)
 
 
 def _origins(plan: Plan, node: Node, address: Address) -> dict[int, int]:

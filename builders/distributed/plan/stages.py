@@ -100,6 +100,23 @@ def partitionings_of(
     return with_split_keys(plan, partitionings, skewed_keys) if skewed_keys else partitionings
 
 
+def gathered_recursions(plan: Plan, exchanges: Iterable[Exchange]) -> dict[Address, Partitioning | None]:
+    """Returns the partitionings by which all rows of a recursion that shuffles rows meet in one task, so that it need
+    not be iterated. exchanges: without these partitionings."""
+    shuffled = [(exchange.producer, exchange.consumer) for exchange in exchanges if exchange.shuffles]
+    recursions = [
+        component
+        for component in plan.components
+        if any(producer in component and consumer in component for producer, consumer in shuffled)
+    ]
+    return {
+        (id, port): ()
+        for component in recursions
+        for id in component if is_stateful(plan.by_id[id].op)
+        for port in range(len(plan.by_id[id].inputs))
+    }  # fmt: skip
+
+
 def stages_of(plan: Plan, exchanges: Iterable[Exchange]) -> tuple[Stage, ...]:
     """Returns the stages in the order in which they run, numbered from 1. `Sink` is in none: it ends a batch."""
     exchanges_by_consumer: dict[str, list[Exchange]] = {}
@@ -185,36 +202,54 @@ def _lowest_stage_numbers(
     outcome after the last iteration. It also comes after all streams that it depends on, because they decide when it
     runs.
     """
-    # In one piece, because each component needs the stages and the unsettled nodes of those before it.
     numbers: dict[str, int] = {}
     unsettled: set[str] = set()
     """The nodes to which iterations of their own stage, or streams derived there, may still bring rows."""
     for component in plan.components:
         members = [id for id in component if is_stateful(plan.by_id[id].op)]
-        before = [
-            exchange
-            for id in members
-            for exchange in exchanges_by_consumer.get(id, [])
-            if exchange.producer not in component
-        ]
-        recursive = len(component) > 1
-        deletes = recursive and any(id in plan.retractable for id in members)
-        timely = any(_is_event_time(plan.by_id[id]) for id in members)
-        steps = (
-            (exchange, exchange.shuffles or deletes or (timely and exchange.producer in unsettled))
-            for exchange in before
+        before = _outer_inputs(component, exchanges_by_consumer)
+        number = max(
+            [1, *(lowest.get(id, 1) for id in members), *_lowest_numbers(plan, component, before, numbers, unsettled)]
         )
-        floors = (lowest.get(id, 1) for id in members)
-        number = max([1, *floors, *(numbers.get(exchange.producer, 0) + moves for exchange, moves in steps)])
         numbers.update({id: number for id in members if not isinstance(plan.by_id[id].op, Sink)})
-        has_derived_stream = any(isinstance(plan.by_id[id].op, DerivedStream) for id in members)
         if (
-            recursive
-            or has_derived_stream
-            or any(exchange.producer in unsettled and numbers[exchange.producer] == number for exchange in before)
+            len(component) > 1
+            or any(isinstance(plan.by_id[id].op, DerivedStream) for id in members)
+            or number in {numbers[exchange.producer] for exchange in before if exchange.producer in unsettled}
         ):
             unsettled.update(members)
     return numbers
+
+
+def _outer_inputs(
+    component: Collection[str], exchanges_by_consumer: Mapping[str, Sequence[Exchange]]
+) -> list[Exchange]:
+    """Returns the exchanges from other components to one."""
+    inputs = (exchange for id in component for exchange in exchanges_by_consumer.get(id, ()))
+    return [exchange for exchange in inputs if exchange.producer not in component]
+
+
+def _lowest_numbers(
+    plan: Plan,
+    component: Collection[str],
+    inputs: Iterable[Exchange],
+    numbers: Mapping[str, int],
+    unsettled: Collection[str],
+) -> Iterator[int]:
+    """Yields the lowest stage of a component after each of its inputs.
+
+    Args:
+        plan: the plan.
+        component: the nodes of the component.
+        inputs: its inputs from other components.
+        numbers: the stages of these.
+        unsettled: the nodes to which iterations of their own stage, or streams derived there, may still bring rows.
+    """
+    deletes = len(component) > 1 and any(is_stateful(plan.by_id[id].op) and id in plan.retractable for id in component)
+    timely = any(_is_event_time(plan.by_id[id]) for id in component)
+    for exchange in inputs:
+        is_after = exchange.shuffles or deletes or (timely and exchange.producer in unsettled)
+        yield numbers.get(exchange.producer, 0) + is_after
 
 
 def _is_event_time(node: Node) -> bool:
@@ -224,14 +259,20 @@ def _is_event_time(node: Node) -> bool:
 def _stage(plan: Plan, exchanges_by_consumer: dict[str, list[Exchange]], numbers: dict[str, int], number: int) -> Stage:
     nodes = tuple(node.id for node in plan.nodes if numbers.get(node.id) == number)
     inner = [exchange for id in nodes for exchange in exchanges_by_consumer.get(id, []) if exchange.producer in nodes]
-    linked: dict[str, list[str]] = {id: [] for id in nodes}
-    for exchange in (exchange for exchange in inner if not exchange.shuffles):
-        linked[exchange.producer].append(exchange.consumer)
-        linked[exchange.consumer].append(exchange.producer)
-    stages = sorted((tuple(sorted(part, key=nodes.index)) for part in components(linked)), key=str)
-    recursion = any(len(part) > 1 and set(part) & set(nodes) & plan.retractable for part in plan.components)
+    recursive = any(exchange.shuffles for exchange in inner)
+    deletes = any(len(part) > 1 and set(part) & set(nodes) & plan.retractable for part in plan.components)
     timely = any(_is_event_time(plan.by_id[id]) for id in nodes)
-    return Stage(number, nodes, tuple(stages), any(exchange.shuffles for exchange in inner), recursion, timely)
+    return Stage(number, nodes, _pipelines(nodes, inner), recursive, recursive and deletes, timely)
+
+
+def _pipelines(nodes: Sequence[str], inner: Iterable[Exchange]) -> tuple[tuple[str, ...], ...]:
+    """Returns the nodes of a stage by parts that exchange no rows. inner: the exchanges between them."""
+    linked: dict[str, list[str]] = {id: [] for id in nodes}
+    for exchange in inner:
+        if not exchange.shuffles:
+            linked[exchange.producer].append(exchange.consumer)
+            linked[exchange.consumer].append(exchange.producer)
+    return tuple(sorted((tuple(sorted(part, key=nodes.index)) for part in components(linked)), key=str))
 
 
 def stateless_nodes_behind(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]:
@@ -247,16 +288,9 @@ def stateless_nodes_behind(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]
 
 def describe_partitioning(node: Node, partitionings: Partitionings) -> str:
     """Describes the columns by which the input rows of a node are partitioned."""
-    # In one piece, because it is a flat list of cases, of which the first one counts.
     grouping_keys = [partitionings[node.id, port] for port in range(len(node.inputs))]
-    if isinstance(node.op, TransitiveClosure) and grouping_keys == [BROADCAST]:
-        return f" with all steps in every task, the pairs by {_describe_columns(BY_PATH_START)}"
-    if grouping_keys and all(columns == BROADCAST for columns in grouping_keys):
-        return " in every task, for itself"
     if BROADCAST in grouping_keys:
-        port = grouping_keys.index(BROADCAST)
-        other_columns = _describe_columns(grouping_keys[1 - port])
-        return f" with all rows of input {port + 1} in every task, the others by {other_columns}"
+        return _describe_broadcast(node, grouping_keys)
     if grouping_keys and all(columns == () for columns in grouping_keys):
         return " (a single task: all its rows have to meet)"
     match node.op:
@@ -272,13 +306,25 @@ def describe_partitioning(node: Node, partitionings: Partitionings) -> str:
     return ""
 
 
+def _describe_broadcast(node: Node, grouping_keys: Sequence[Partitioning | None]) -> str:
+    """Describes where the input rows of a node are, those of some inputs being in every task."""
+    if isinstance(node.op, TransitiveClosure) and grouping_keys == [BROADCAST]:
+        return f" with all steps in every task, the pairs by {_describe_columns(BY_PATH_START)}"
+    if all(columns == BROADCAST for columns in grouping_keys):
+        return " in every task, for itself"
+    port = grouping_keys.index(BROADCAST)
+    return (
+        f" with all rows of input {port + 1} in every task, the others by {_describe_columns(grouping_keys[1 - port])}"
+    )
+
+
 def _describe_columns(key: Partitioning | None) -> str:
     return str(list((key.columns if isinstance(key, SkewedPartitioning) else key) or ()))
 
 
 def _describe_split_keys(grouping_keys: Sequence[Partitioning | None]) -> str:
     """Describes where the rows of skewed keys are. Many keys of the same kind are counted."""
-    by = [dict(key.hot) if isinstance(key, SkewedPartitioning) else {} for key in grouping_keys]
+    by = [dict(key.split_keys) if isinstance(key, SkewedPartitioning) else {} for key in grouping_keys]
     alike: dict[str, list[str]] = {}
     for key in by[0]:
         placements = (

@@ -51,18 +51,19 @@ class Strategy:
         return "; ".join([self.division, *notes])
 
 
-def strategy_of(plan: Plan, has_ordered_scans: bool = True) -> Strategy:
+def strategy_of(plan: Plan, in_one_job: bool = False) -> Strategy:
     """Returns the strategy of a plan.
 
     Args:
         plan: the plan.
-        has_ordered_scans: whether the engine has ordered scans (`squall.builders.distributed.plan.ordered_scan`), and
-            tasks for derived streams.
+        in_one_job: whether the engine runs all input as one job. It then has no ordered scans
+            (`squall.builders.distributed.plan.ordered_scan`), no tasks for derived streams, and no shards.
     """
-    reasons = (
-        Reason(node, what) for node in plan.nodes if (what := _why_as_a_whole(node.op, has_ordered_scans)) is not None
-    )
-    if (why := next(reasons, None)) is not None:
+    reasons = (Reason(node, what) for node in plan.nodes if (what := _why_as_a_whole(node.op, in_one_job)) is not None)
+    why = next(reasons, None)
+    if in_one_job:
+        return Strategy("single task" if why else "stages", (why,) if why else (), reads_small_input=False)
+    if why is not None:
         mixing = why_not_shardable(plan)
         return Strategy("shards", (why,)) if mixing is None else Strategy("single task", (why, mixing))
     has_snapshots = bool(rstream_nodes(plan))
@@ -70,14 +71,14 @@ def strategy_of(plan: Plan, has_ordered_scans: bool = True) -> Strategy:
     return Strategy("stages", (), not has_snapshots, not (has_snapshots and has_derived_streams))
 
 
-def _why_as_a_whole(op: Operator, has_ordered_scans: bool) -> str | None:
+def _why_as_a_whole(op: Operator, in_one_job: bool) -> str | None:
     """Returns what an operator does at an instant that decides what others do at the next one."""
     match op:
         case Update():
             return "inserts or deletes facts"
-        case Scan(source=source) if not has_ordered_scans:
+        case Scan(source=source) if in_one_job:
             return why_ordered_source(source)
-        case DerivedStream() if not has_ordered_scans:
+        case DerivedStream() if in_one_job:
             return "derives a stream that is read again"
     return None
 
