@@ -84,7 +84,11 @@ class Lexer(Protocol):
 
 @runtime_checkable
 class Translator(Protocol):
-    """A translator turns a syntax tree into a Translated Production System."""
+    """A translator turns a syntax tree into a Translated Production System.
+
+    It may also have an attribute ``written``, a function from a system to text of the language. Then its name is a
+    format of ``squall explain --stage tps`` for all languages.
+    """
 
     def __call__(self, tree: Any, /) -> System:
         """Translates a tree of the lexer of the same name.

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 import squall
-from squall.errors import Errors, SquallError, TranslatorError, single_errors
+from squall import rulesets
+from squall.errors import Errors, SquallError, TranslatorError, UsageError, single_errors
 from squall.lexers.owl import lexer, triples
 from squall.model import System, warnings
 from squall.rdf import ALWAYS, Event, Triple
+from squall.translators.jena.writing import written
 from squall.translators.owl import translator
 from tests.owl_rdf import triples_of
 from tests.test_owl_laws import DECLARATIONS, canonical, closure, generic
@@ -24,7 +26,8 @@ def facts(turtle: str) -> list[Triple]:
 
 
 def compiled(axioms: str, lenient: bool = False) -> System:
-    return translator(lexer(f"{PREFIXES} Ontology({DECLARED} {axioms})", "o.ofn"), lenient=lenient)
+    read = lexer(f"{PREFIXES} Ontology({DECLARED} {axioms})", "o.ofn")
+    return rulesets.prepared(translator(read, lenient=lenient), background=False)
 
 
 def derived(system: System, data: str, planner: str = "rete") -> set[Triple]:
@@ -96,6 +99,18 @@ def test_each_axiom_has_the_rules_of_owl_2_rl(axioms: str, data: str, expected: 
     by_rule_set, violation = closure(generic("rete"), [*triples_of(tree.axioms), *facts(data)])
     assert canonical([*facts(expected), *facts(data)]) <= canonical(by_rule_set)
     assert violation == (V in expected)
+
+
+@pytest.mark.parametrize(("axioms", "data", "expected"), CASES)
+def test_the_rules_of_axioms_can_be_written_as_jena_rules(axioms: str, data: str, expected: str) -> None:
+    text = written(compiled(axioms))
+    system = squall.compile(text, lexer="jena")
+    assert set(facts(expected)) <= derived(rulesets.prepared(system, background=False), data)
+
+
+def test_what_jena_rules_cannot_say_is_refused() -> None:
+    with pytest.raises(UsageError, match="the rule `assertions` cannot be written in `jena`: it has `_:x` as a node"):
+        written(compiled("ClassAssertion(:A _:x)"))
 
 
 SAME = [

@@ -79,7 +79,8 @@ if TYPE_CHECKING:
                  "job]"),
     cloup.option("--format", "format", default="text", show_default=True, metavar="NAME",
                  shell_complete=completers.names("text", "json", "mermaid", "dot", "svg", "html"), help="text, json; "
-                 "for the plan (pps) also mermaid, dot, svg or html; for the tree also a language, such as jena."),
+                 "for the plan (pps) also mermaid, dot, svg or html; for the tree also a language, such as jena; "
+                 "for rules (tps) also jena."),
     cloup.option("--node-metrics", "measured", type=FILE, metavar="FILE", help="Show what each node did in a run, from "
                  "the file that `squall run --profile-nodes` wrote."),
     QUIET, VERBOSE,
@@ -174,7 +175,8 @@ def _explained(
     from squall.contracts import Options
 
     if stage == "tps":
-        yield _shown(system, format)
+        writer = _writer(format)
+        yield _shown(system, format) if writer is None else writer(system).removesuffix("\n")
         return
     plan = make(system)
     if stage == "pps":
@@ -213,11 +215,18 @@ def _check_format(stage: str, format: str) -> None:
         return
     if format in DRAWINGS and stage != "pps":
         raise UsageError(f"`--format {format}` draws plans: it goes with `--stage pps`")
-    if format not in DRAWINGS and stage != "tree":
+    if format not in DRAWINGS and (stage not in ("tree", "tps") or (stage == "tps" and _writer(format) is None)):
         raise UsageError(
             f"`--format {format}` does not go with `--stage {stage}`",
             hint=did_you_mean(format, ("text", "json", *DRAWINGS)),
         )
+
+
+def _writer(language: str) -> Callable[[System], str] | None:
+    """Returns what writes a system as text of a language, if its translator has that."""
+    if language not in plugins.names(plugins.TRANSLATORS):
+        return None
+    return getattr(plugins.load(plugins.TRANSLATORS, language), "written", None)
 
 
 def _trees(

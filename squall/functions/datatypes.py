@@ -98,6 +98,10 @@ def _value(term: Maybe) -> Maybe:
     return literal(f"{kind} {denoted}", OWN + "value")
 
 
+def _comparable(term: Maybe) -> Maybe:
+    return _value(term) or term
+
+
 def _fraction_text(value: int | Decimal) -> str:
     numerator, denominator = value.as_integer_ratio()
     return integer_text(numerator) if denominator == 1 else f"{integer_text(numerator)}/{integer_text(denominator)}"
@@ -121,5 +125,6 @@ FUNCTIONS: tuple[Function | Builtin, ...] = (
     *_test("notIdentical", _not_identical, 2, "the two are different terms"),
     *_computed("datatypeOf", _datatype, "the datatype of a literal"),
     *_computed("valueOf", _value, "a literal that is the same for all that have one value; no value for the others"),
+    *_computed("comparableOf", _comparable, "the same; a node without a value itself"),
 )
 """The functions of the entry point `datatypes` of the group ``squall.functions``."""

@@ -20,6 +20,7 @@ from squall.translators.jena.bodies import Body, Notes
 from squall.translators.jena.guards import without_guards
 from squall.translators.jena.heads import Head, removals
 from squall.translators.jena.terms import rename_apart
+from squall.translators.jena.writing import written
 
 
 def translator(program: Program) -> System:
@@ -58,6 +59,9 @@ def translator(program: Program) -> System:
         streams=tuple(dict.fromkeys(streams)),
         warnings=tuple(notes.warnings),
     )
+
+
+translator.written = written  # type: ignore[attr-defined]
 
 
 def _with_sources(system: System, sources: Sequence[StreamSource], notes: Notes) -> System:

@@ -11,10 +11,9 @@ from squall import rulesets
 from squall.errors import Origin
 from squall.functions.datatypes import KNOWN, OWN
 from squall.functions.jena import function_iri
-from squall.functions.sparql.logic import COALESCE
 from squall.lexers.owl import tree
-from squall.model import AtomPattern, Bind, Call, Construct, FactPattern, Filter, Joinable, Pattern, System, Variable
-from squall.rdf import OWL, Term, iri, is_literal, literal
+from squall.model import Bind, Call, Construct, FactPattern, Filter, Joinable, Pattern, System, Variable
+from squall.rdf import OWL, Term, iri, iri_text, is_literal, literal
 from squall.rdf.vocabulary import TYPE
 from squall.translators.owl.expressions import (
     SAME,
@@ -30,12 +29,20 @@ from squall.translators.owl.expressions import (
 
 DIFFERENT = iri(OWL + "differentFrom")
 _X, _Y, _Z = (Variable(name) for name in "xyz")
-_DISJOINT, _DIFFERENT_GROUP, _COMPARED, _DATATYPES = (
-    iri(f"urn:x-squall:owl:{name}") for name in ("disjoint", "different", "compared", "datatype")
-)
-"""The relations of a group of disjoint classes, of one of its classes and a member; of a group of different individuals
-and one of them; of a property of data, an individual and a value; and of datatypes."""
-_NO_VALUE = OWN + "isNoValueOf"
+
+
+def _helper(name: str) -> Term:
+    """Returns a predicate of facts that rules derive only for each other (`squall.rulesets.prepared`)."""
+    return Term(f"{rulesets.HELPER}{name}>")
+
+
+_DATATYPE = _helper("datatype")
+"""The predicate of datatypes, each with itself."""
+
+
+def _compared(property: Term) -> Term:
+    """Returns the predicate of the values of a property of data as terms that are equal if the values are."""
+    return _helper(f"compared:{iri_text(property)}")
 
 
 @dataclass(frozen=True)
@@ -185,16 +192,17 @@ class Axioms:
             for first in bodies[0]:
                 yield from (system("cax-dw", first, violation("cax-dw", _X, second)) for second in bodies[1])
             return
-        group = self._group()
+        disjoint = self._group("disjoint")
         for number, alternatives in enumerate(bodies):
-            member = AtomPattern(_DISJOINT, (group, literal(str(number)), _X))
+            member = Pattern(_X, disjoint, literal(str(number)))
             yield from (system("cax-adc", body, Head(member)) for body in alternatives)
-        pair = tuple(AtomPattern(_DISJOINT, (group, number, _X), exact=True) for number in (_Y, _Z))
+        pair = tuple(Pattern(_X, disjoint, number) for number in (_Y, _Z))
         yield system("cax-adc", Body(pair, (differ_in_name(_Y, _Z),)), violation("cax-adc", _X))
 
-    def _group(self) -> Term:
+    def _group(self, name: str) -> Term:
+        """Returns the predicate of the members of a group."""
         self._groups += 1
-        return literal(str(self._groups))
+        return _helper(f"{name}:{self._groups}")
 
     def _key(self, axiom: tree.HasKey) -> Iterator[System]:
         values = [self.expressions.fresh() for _ in axiom.properties]
@@ -215,12 +223,12 @@ class Axioms:
         if not property.is_data:
             return self.expressions.pattern(property, individual, value)
         self._compared[property.name] = None
-        return AtomPattern(_COMPARED, (property.name, individual, value), exact=True)
+        return Pattern(individual, _compared(property.name), value)
 
     def _comparison(self, property: Term) -> System:
         """Returns the rule that derives the values of a property of data as terms that are equal if the values are."""
-        value = Bind(_Z, Call(COALESCE, (Call(OWN + "valueOf", (_Y,)), _Y)))
-        compared = Construct((AtomPattern(_COMPARED, (property, _X, _Z)),), internal=True)
+        value = Bind(_Z, Call(OWN + "comparableOf", (_Y,)))
+        compared = Construct((Pattern(_X, _compared(property), _Z),))
         return System("dt-value", joinables=(Pattern(_X, property, _Y),), predicates=(value,), consequences=(compared,))
 
     # Properties
@@ -276,9 +284,10 @@ class Axioms:
             axiom for axiom in self.ontology if isinstance(axiom, tree.Declaration) and axiom.kind == "Datatype"
         )
         names = dict.fromkeys((*map(iri, sorted(KNOWN)), *(axiom.name for axiom in declared)))
-        self._facts += (AtomPattern(_DATATYPES, (name,)) for name in names)
-        typed = (AtomPattern(_DATATYPES, (_Y,)), Pattern(_X, TYPE, _Y))
-        tests = {"data-value": Call(function_iri("notLiteral"), (_X,)), "dt-not-type": Call(_NO_VALUE, (_X, _Y))}
+        self._facts += (Pattern(name, _DATATYPE, name) for name in names)
+        typed = (Pattern(_Y, _DATATYPE, _Y), Pattern(_X, TYPE, _Y))
+        no_value = Call(OWN + "isNoValueOf", (_X, _Y))
+        tests = {"data-value": Call(function_iri("notLiteral"), (_X,)), "dt-not-type": no_value}
         for rule, test in tests.items():
             yield system(rule, Body(typed, (Filter(test),)), violation(rule, _X))
 
@@ -296,9 +305,9 @@ class Axioms:
         if len(members) == 2:
             self._facts.append(Pattern(members[0], DIFFERENT, members[1]))
             return
-        group = self._group()
-        self._facts += (AtomPattern(_DIFFERENT_GROUP, (group, member)) for member in members)
-        pair = tuple(AtomPattern(_DIFFERENT_GROUP, (group, member)) for member in (_X, _Y))
+        different, name = self._group("different"), literal("name")
+        self._facts += (Pattern(member, different, name) for member in members)
+        pair = tuple(Pattern(member, different, name) for member in (_X, _Y))
         body = Body((*pair, Pattern(_X, SAME, _Y)), (differ_in_name(_X, _Y),))
         yield system("eq-diff2", body, violation("eq-diff2", _X))
 
