@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,10 +14,11 @@ from typing import Any
 
 import pytest
 
+import squall
 from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator
 from squall.rdf import Columns
 from tests.bench import __main__ as bench
-from tests.bench import data, ours, peers, report
+from tests.bench import data, ours, peers, report, sweep
 from tests.bench.child import digest, prepare, waits
 from tests.bench.soak import Soak, soak
 from tests.bench.watch import Failed, Measured, measure
@@ -424,3 +426,28 @@ def test_growth_and_state_are_computed_from_samples() -> None:
     assert (steady.growth, steady.state) == (1.0, 10.0)
     leaking = Soak(100, 1000, [(number * 100, number * 1000, float(number)) for number in range(1, 9)])
     assert (leaking.growth, leaking.state) == (2.0, 8.0)
+
+
+def test_a_sweep_compares_planners(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "near.jena").write_text("[(?x <urn:p> ?y) (?y <urn:q> <urn:c>) -> (?x <urn:r> ?y)]")
+    (tmp_path / "wrong.jena").write_text("[(?x <urn:p> ?y) -> ")
+    (tmp_path / "notes.txt").write_text("no program")
+    assert sweep.main([str(tmp_path), "--triples", "200", "--json", str(tmp_path / "costs.json")]) == 0
+    (costs,) = json.loads((tmp_path / "costs.json").read_text())
+    assert costs["program"].endswith("near.jena")
+    assert costs["greedy"][2] == costs["rete"][2] > 0
+    assert "1 programs are refused" in capsys.readouterr().err
+
+
+def test_a_sweep_finds_the_more_expensive_plan() -> None:
+    cheap, expensive = sweep.Cost(1, 1e8, 5), sweep.Cost(1.5, 1e8, 5)
+    assert sweep.Comparison("p", greedy=cheap, rete=expensive).ratios == (1.5, 1)
+    assert sweep.Comparison("p", greedy=cheap, rete=sweep.TOO_MUCH).ratios == (math.inf, math.inf)
+    assert sweep.Comparison("p", greedy=sweep.Cost(0.01, 0, 5), rete=sweep.Cost(0.05, 1e6, 5)).ratios == (1, 1)
+    assert not sweep.Comparison("p", greedy=cheap, rete=cheap._replace(outputs=4)).is_same
+
+
+def test_a_run_of_a_sweep_that_takes_too_much_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "MAX_SECONDS", 1)
+    system = squall.compile("[(?x <urn:p> ?y) (?z <urn:p> ?w) -> (?x ?z ?w)]", lexer="jena")
+    assert sweep.cost(system, "rete", sweep.random_events(system, 5000)) == sweep.TOO_MUCH
