@@ -17,10 +17,13 @@ from squall import explain
 from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.checking import lint
 from squall.cli import command
+from squall.contracts import Output
 from squall.errors import SquallError
 from squall.model import warnings
+from squall.plan import Plan
 from squall.rdf import ALWAYS, OWL, RDF, RDFS, XSD, Columns, Event, Triple, iri, is_iri, is_literal, literal
 from squall.reasoning.schema import REGIMES
+from tests import in_memory
 from tests.laws import examples, hold
 
 E = "http://example.org/"
@@ -431,3 +434,36 @@ def test_explain_says_what_is_rewritten() -> None:
     plan = explain.text(squall.plan(system))
     assert "scan the default graph, with a fixed schema" in plan
     assert "match $0 rdf:type one of (:Animal :Cat)" in plan
+
+
+def by_builder(builder: str, plan: Plan, stream: list[Event], seed: int) -> list[Output]:
+    """Returns the outputs on an engine; for the engine in memory, in any micro-batches."""
+    if builder != "in memory":
+        return list(squall.run(plan, stream, builder))
+    cut = seed % (len(stream) + 1)
+    return in_memory.run_anyhow(plan, [part for part in (stream[:cut], stream[cut:]) if part], (), seed)
+
+
+@pytest.mark.parametrize(
+    ("builder", "number"),
+    [
+        ("in memory", 60),
+        pytest.param("beam", 3, marks=[pytest.mark.beam, pytest.mark.more]),
+        pytest.param("spark", 3, marks=[pytest.mark.spark, pytest.mark.more]),
+        pytest.param("beam", 30, marks=[pytest.mark.beam, pytest.mark.slow]),
+        pytest.param("spark", 30, marks=[pytest.mark.spark, pytest.mark.slow]),
+    ],
+)
+def test_engines_agree(builder: str, number: int) -> None:
+    def law(
+        pattern: str, language: str, regime: str, schema: frozenset[Triple], stream: list[Event], seed: int
+    ) -> None:
+        text = PREFIXES + SOURCES[language].format(pattern)
+        plan = squall.plan(squall.compile(text, lexer=language, window="RANGE 5ms", entailment=regime, schema=schema))
+        actual = sorted((out.time, str(out.fact)) for out in by_builder(builder, plan, stream, seed))
+        assert actual == sorted((out.time, str(out.fact)) for out in squall.run(plan, stream))
+
+    hold(
+        law, number, pattern=st.sampled_from(PATTERNS), language=st.sampled_from([*SOURCES]),
+        regime=st.sampled_from(REGIMES), schema=schemas(), stream=events(), seed=st.integers(0, 1000),
+    )  # fmt: skip
