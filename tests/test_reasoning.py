@@ -467,3 +467,10 @@ def test_engines_agree(builder: str, number: int) -> None:
         law, number, pattern=st.sampled_from(PATTERNS), language=st.sampled_from([*SOURCES]),
         regime=st.sampled_from(REGIMES), schema=schemas(), stream=events(), seed=st.integers(0, 1000),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("head", ["?x ?p ?y", "?x rdf:type ?y"])
+def test_a_rule_that_may_derive_the_schema_is_warned_of(head: str) -> None:
+    system = squall.compile(f"[r: (?p ?x ?y) -> ({head})]", lexer="jena", entailment="rhodf", schema=CATS)
+    (warning,) = warnings(system)
+    assert "nothing follows from what `r` derives of classes" in str(warning.message)

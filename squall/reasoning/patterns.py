@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from squall.errors import TranslatorError, TranslatorWarning, raise_all
-from squall.model.consequences import Construct, Select
+from squall.model.consequences import Construct, Insert, Select
 from squall.model.expressions import Bind, Call, Filter, Predicate, Union
 from squall.model.patterns import AtomPattern, FactPattern, Pattern, Slot, Variable
 from squall.model.reading import rules, variables
@@ -71,18 +71,36 @@ def with_entailment(system: System, schema: Schema, default: str) -> System:
 
 def _refusals(system: System) -> Iterator[TranslatorError]:
     """Yields an error for each rule that derives schema triples: the schema has to be known before the run."""
+    for rule, template in _templates(system):
+        if _is_axiom(template):
+            message = f"`{rule.name}` derives what a schema says, which has to be known before the run"
+            yield TranslatorError(message, template.origin or rule.origin, _RULE_SET_HINT)
+
+
+_RULE_SET_HINT = "leave the entailment out, and use a rule set: it reads what rules derive"
+
+
+def _open_heads(system: System) -> Iterator[TranslatorWarning]:
+    """Yields a warning for each rule that derives triples of any predicate, or types of any class."""
+    for rule, template in _templates(system):
+        if isinstance(template.predicate, Variable) or (
+            template.predicate == TYPE and isinstance(template.object, Variable)
+        ):
+            message = f"nothing follows from what `{rule.name}` derives of classes and properties, if it derives any"
+            yield TranslatorWarning(message, template.origin or rule.origin, _RULE_SET_HINT)
+
+
+def _templates(system: System) -> Iterator[tuple[System, Pattern]]:
+    """Yields the templates of the triples that rules read, each with its rule."""
     for rule in rules(system):
         for consequence in rule.consequences if rule.reentrant else ():
-            for template in getattr(consequence, "template", ()):
-                if isinstance(template, Pattern) and _may_be_axiom(template):
-                    message = f"`{rule.name}` derives what a schema says, which has to be known before the run"
-                    hint = "leave the entailment out, and use a rule set: it reads what rules derive"
-                    yield TranslatorError(message, template.origin or rule.origin, hint)
+            if isinstance(consequence, Construct | Insert):
+                yield from ((rule, template) for template in consequence.template if isinstance(template, Pattern))
 
 
-def _may_be_axiom(template: Pattern) -> bool:
+def _is_axiom(template: Pattern) -> bool:
     """Returns whether a template names a predicate by which schemas are described, or a class of properties."""
-    _, predicate, object = template.slots
+    predicate, object = template.predicate, template.object
     return isinstance(predicate, str) and is_axiom(Triple(predicate, predicate, Term(str(object))))
 
 
@@ -126,7 +144,7 @@ class _Rewriting:
             return replace(system, subsystems=tuple(self.program(part, regime) for part in system.subsystems))
         if regime != self.schema.regime:
             return system
-        warnings = (*system.warnings, *_misspelt_names(system, self.schema))
+        warnings = (*system.warnings, *_misspelt_names(system, self.schema), *_open_heads(system))
         rewritten: System = self.system(system)
         return replace(rewritten, warnings=warnings)
 
