@@ -226,10 +226,17 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
         squall.compile(QUERY, lexer="sparql", **arguments)
 
 
-def test_a_rule_that_derives_the_schema_is_an_error() -> None:
-    rule = f"[r: (?x <{E}below> ?y) -> (?x <{RDFS}subClassOf> ?y)]"
-    with pytest.raises(SquallError, match="`r` derives what a schema says"):
-        squall.compile(rule, lexer="jena", entailment="rhodf", schema=CATS)
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("jena", f"[r: (?x <{E}below> ?y) -> (?x <{RDFS}subClassOf> ?y)]"),
+        ("sparql", f"INSERT DATA {{ <{E}Dog> <{RDFS}subClassOf> <{E}Animal> }}"),
+        ("rspql", f"REGISTER STREAM <{B}> AS CONSTRUCT ISTREAM {{ ?x <{RDFS}domain> ?y }} WHERE {{ ?x <{E}of> ?y }}"),
+    ],
+)
+def test_a_rule_that_derives_the_schema_is_an_error(language: str, text: str) -> None:
+    with pytest.raises(SquallError, match="derives what a schema says"):
+        squall.compile(text, lexer=language, entailment="rhodf", schema=CATS)
 
 
 def test_a_class_that_is_almost_in_the_schema_is_warned_of() -> None:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from squall.errors import TranslatorError, TranslatorWarning, raise_all
 from squall.model.consequences import Construct, Insert, Select
 from squall.model.expressions import Bind, Call, Filter, Predicate, Union
+from squall.model.outputs import output_specs
 from squall.model.patterns import AtomPattern, FactPattern, Pattern, Slot, Variable
 from squall.model.reading import rules, variables
 from squall.model.rewriting import map_parts
@@ -91,11 +92,12 @@ def _open_heads(system: System) -> Iterator[TranslatorWarning]:
 
 
 def _templates(system: System) -> Iterator[tuple[System, Pattern]]:
-    """Yields the templates of the triples that rules read, each with its rule."""
-    for rule in rules(system):
-        for consequence in rule.consequences if rule.reentrant else ():
-            if isinstance(consequence, Construct | Insert):
-                yield from ((rule, template) for template in consequence.template if isinstance(template, Pattern))
+    """Yields the templates of triples that patterns may read, those of derived streams included, with their rules."""
+    for spec in output_specs(system):
+        for rule in spec.rules:
+            for consequence in rule.consequences if rule.reentrant or spec.stream else ():
+                if isinstance(consequence, Construct | Insert):
+                    yield from ((rule, template) for template in consequence.template if isinstance(template, Pattern))
 
 
 def _is_axiom(template: Pattern) -> bool:
