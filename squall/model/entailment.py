@@ -19,6 +19,7 @@ from squall.model.expressions import Call, Filter, Negation
 from squall.model.patterns import AtomPattern, Pattern, Slot, Variable
 from squall.model.reading import rules
 from squall.model.rewriting import map_parts
+from squall.model.slicing import slice_rules
 from squall.model.sources import BACKGROUND, GRAPH, GRAPH_EXISTS, EntailedDataset, Source
 from squall.model.systems import System
 from squall.model.walk import Part, walk
@@ -36,6 +37,7 @@ def with_entailment_by_window(system: System) -> System:
 
     If all programs read the streams that the rule sets read, there is one instance, which has the facts in place of
     atoms. In front of queries alone it reads the default graph, as they do: nothing of the named graphs of static data.
+    Rules whose facts no program reads are left out (`slice_rules`).
 
     Args:
         system: The system, with all windows. Its rule sets are the subsystems that are background knowledge.
@@ -46,6 +48,9 @@ def with_entailment_by_window(system: System) -> System:
     if not rule_sets or not programs:
         return system
     programs = tuple(_with_warning(program) for program in programs)
+    rule_sets = slice_rules(rule_sets, programs)
+    if not any(rule for rule_set in rule_sets for rule in rules(rule_set)):
+        return replace(system, subsystems=programs)
     own_sources = {_plain(rule.sources) for rule_set in rule_sets for rule in rules(rule_set) if rule.joinables}
     read_sources = {
         part.sources

@@ -25,8 +25,8 @@ def written(system: System) -> str:
 def _rule(rule: System) -> Rule:
     if rule.sources != (Source(),) or rule.grouping or rule.slice or rule.distinct or rule.output or rule.stream:
         raise _error(rule, "windows, grouping or other parts of a query")
-    body = [*(_pattern(rule, joinable) for joinable in rule.joinables), *_calls(rule)]
-    head = [
+    body: list[jena.Clause] = [*(_pattern(rule, joinable) for joinable in rule.joinables), *_calls(rule)]
+    head: list[jena.Clause] = [
         _pattern(rule, fact)
         for consequence in rule.consequences
         for fact in (consequence.template if isinstance(consequence, Construct) else (consequence,))
