@@ -251,6 +251,12 @@ CHOSEN = [
     ("a path is within each graph", "{ GRAPH ?g2 { :a :p+ ?y } }", Clauses(), 3),
     ("a join is over the graphs", "{ GRAPH ?g2 { ?x :p ?y } GRAPH ?g1 { ?y :p ?z } }", Clauses(), 4),
     ("EXISTS has the name of the graph", "{ ?x :p ?g2 FILTER EXISTS { GRAPH ?g2 { ?y :q :a } } }", Clauses(), 1),
+    (
+        "and that of FROM NAMED",
+        "{ GRAPH :a { ?x :p ?g2 } FILTER EXISTS { GRAPH ?g2 { ?y :q :a } } }",
+        Clauses(named=(":a", ":h")),
+        1,
+    ),
     ("a subquery of EXISTS is in the graph", "{ GRAPH ?g2 { ?x :p ?y FILTER EXISTS { ?z :q ?w } } }", Clauses(), 2),
 ]
 """What SPARQL 1.1 says of datasets (sections 13 and 18.6), each with a pattern and the number of its solutions."""
