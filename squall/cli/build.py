@@ -61,6 +61,8 @@ from squall.process.gc_tuning import calm_collector
 from squall.wording import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from squall.contracts import BuilderCapabilities, Interval, Options
     from squall.rdf import Event
     from squall.streams import DeadLetterFile, Sink
@@ -280,7 +282,7 @@ def build(
     from squall.model import with_windows
     from squall.observe.progress import Tally
     from squall.streams import DeadLetterFile
-    from squall.streams.sinks import ReportsDeadLetters, check_writable
+    from squall.streams.sinks import ReportsDeadLetters
 
     resume = checkpoint is not None and _has_begun(checkpoint)
     places, namespaces = places_of(graphs, context_folders), prefixes_of(prefixes, prefix_files)
@@ -308,23 +310,14 @@ def build(
     _check_durability(options, interval)
     if statistics_file and not capabilities.statistics:
         raise UsageError(f"the builder `{builder}` does not collect statistics", hint=_OTHER_BUILDER)
-    for file in filter(None, (profiled, statistics_file)):
-        check_writable(file)
-    check_written_files(
-        {
-            "the sink": None if sink == "-" else sink,
-            "the file of `--dead-letters`": dead_letters,
-            "the file of `--profile-nodes`": profiled,
-            "the file of `--collect-statistics`": statistics_file,
-        },
-        {
-            "a source": (*sources, *statics),
-            "a document": places_of(graphs, ()).values(),
-            "a schema": schemas,
-            "a program": map(Path, programs),
-            "a file of prefixes": map(Path, prefix_files),
-        },
-    )
+    read_files: dict[str, Iterable[str | Path]] = {
+        "a source": (*sources, *statics),
+        "a document": places_of(graphs, ()).values(),
+        "a schema": schemas,
+        "a program": map(Path, programs),
+        "a file of prefixes": map(Path, prefix_files),
+    }
+    _check_written_files(sink, dead_letters, profiled, statistics_file, read_files)
     ledger = DeadLetterFile(dead_letters, strict, resume)
     if isinstance(target, ReportsDeadLetters):
         target.ledger = ledger
@@ -338,7 +331,7 @@ def build(
     messages.detail(f"planned by `{planner}`: {counted(len(plan.nodes), 'node')}")
     target, options = _with_sink(target, options, ledger, capabilities)
     job = job_of(plan, builder, options)
-    if not (sources or static_data or opened):
+    if not any((sources, static_data, opened)):
         warn_of_no_source(plan)
     named = {document.iri for document, _ in opened} | stream_names((*sources, *statics))
     warn_of_unread_documents(plan, named, places_of(graphs, ()).items())
@@ -354,8 +347,8 @@ def build(
     with serving_metrics(metrics, job, inputs[0], ledger, tally):
         code = run(job, *inputs, target, ledger, checkpoint, resume, visible, columns_of(system, target), tally)
     write_measures(job, plan, sample, statistics_file, profiled)
-    is_plain = entailment == "none"
-    if is_plain and not (code or tally.outputs or tally.left_out or resume or opened or messages.is_quiet()):
+    has_reason = code, tally.outputs, tally.left_out, resume, opened, entailment != "none"
+    if not any((*has_reason, messages.is_quiet())):
         warn_of_unmatched(programs, lexer, rules, statics, places, semantics)
     sys.exit(code)
 
@@ -373,6 +366,27 @@ def _with_sink(
         target = checkpointed(target)
     given_sink = target if isinstance(target, TruncatableSink | CheckpointedSink | Folder) else None
     return target, replace(options, ledger=ledger, sink=given_sink)
+
+
+def _check_written_files(
+    sink: str,
+    dead_letters: Path | None,
+    profiled: Path | None,
+    statistics_file: Path | None,
+    read_files: Mapping[str, Iterable[str | Path]],
+) -> None:
+    """Raises UsageError if a file cannot be written, or is written twice or also read (`check_written_files`)."""
+    from squall.streams.sinks import check_writable
+
+    for file in filter(None, (profiled, statistics_file)):
+        check_writable(file)
+    written_files = {
+        "the sink": None if sink == "-" else sink,
+        "the file of `--dead-letters`": dead_letters,
+        "the file of `--profile-nodes`": profiled,
+        "the file of `--collect-statistics`": statistics_file,
+    }
+    check_written_files(written_files, read_files)
 
 
 def _has_begun(checkpoint: Path) -> bool:
