@@ -340,6 +340,7 @@ def test_a_row_in_a_graph_may_have_terms_in_any_form(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rows", ["Z .", 'PA "e" <urn:e> .', "PD 'e' .", 'PA "e" "urn:e" <urn:g> .', "H id <urn:x> ."])
 def test_segments_prefixes_and_other_headers_have_no_effect(rows: str, tmp_path: Path) -> None:
     assert read(tmp_path, f"{rows} A {A}\n") == ([Event(0, (A,))], [])
+    assert read(tmp_path, f"TX . {rows} A {A} TC .\n") == ([Event(0, (A,))], [])
 
 
 @pytest.mark.fault("D17")

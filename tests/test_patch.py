@@ -136,7 +136,7 @@ def test_a_malformed_row_costs_itself_only(row: str, reason: str, tmp_path: Path
     assert reason in why
 
 
-@pytest.mark.parametrize(("row", "reason"), [("TX .", "has begun already"), ('H time "5" .', "not a row")])
+@pytest.mark.parametrize(("row", "reason"), [("TX .", "has begun already"), ('H time "5" .', "comes in front of it")])
 def test_rows_that_do_not_belong_into_a_transaction(row: str, reason: str, tmp_path: Path) -> None:
     events, ((line, why, _),) = read(tmp_path, "TX .", f"A {A}", row, f"A {B}", "TC .")
     assert events == [Event(0, (A, B))]

@@ -248,8 +248,9 @@ class PatchReader:
                 if self.begun:
                     self._clear()
                 self.begun = False
-            case "H" if self.begun:
-                reason = _NO_ROW
+            case "H" if self.begun:  # only a time has a meaning, which is that of the whole transaction
+                is_time = row[1].text.strip("\"'") == "time"
+                reason = "the time of a transaction comes in front of it" if is_time else ""
             case "H":
                 yield from self._commit()
                 reason = self._header(row[1:])
