@@ -192,9 +192,13 @@ def check_events(events: Sequence[Any]) -> None:
     for stream in _distinct(map(_STREAM, events)):
         check_stream(stream)
     for graph in _distinct(map(_GRAPH, events)):
-        if graph != "" and not (_is_term(graph) and graph[0] != '"'):
-            hint = f'write `squall.rdf.iri("{graph}")`'
-            raise ArgumentError(f"`{graph!r}` is not the term of a named graph", hint=hint)
+        _check_graph(graph)
+
+
+def _check_graph(graph: Any) -> None:
+    if graph != "" and not (_is_term(graph) and graph[0] != '"'):
+        hint = f'write `squall.rdf.iri("{graph}")`'
+        raise ArgumentError(f"`{graph!r}` is not the term of a named graph", hint=hint)
 
 
 def _distinct(values: Iterable[Any]) -> Iterable[Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import takewhile
 from operator import itemgetter
 
 from squall.errors import LexerError, Origin
@@ -97,30 +98,41 @@ class Text:
         """Reads a directive ``@source``: streams, each with a window in brackets or without; or ``*``."""
         sources: list[StreamSource] = []
         all_streams = False
-        words = list(_SOURCE_WORDS.finditer(origin.words, len("@source")))
-        for number, match in enumerate(words):
-            kind, text = match.lastgroup, match[match.lastgroup or 0]
-            place = self.origin(origin.line, origin.column + match.start(), len(match[0]))
-            if kind == "comment":
-                break
-            if kind == "word" and all(after.lastgroup == "comment" for after in words[number + 1 :]):
-                text = text.removesuffix(".")
-            if kind == "window" and sources and not sources[-1].window and text.strip():
+        for kind, text, place in self._source_words(origin):
+            stream = self._stream(kind, text, place)
+            if stream is not None:
+                sources.append(stream)
+            elif kind == "window" and sources and not sources[-1].window and text.strip():
                 sources[-1] = replace(sources[-1], window=text.strip())
             elif kind == "word" and text == "*":
                 all_streams = True
-            elif kind == "iri" and text and IRI.fullmatch(text):
-                sources.append(StreamSource(text, origin=place))
-            elif kind == "word" and ":" in text:
-                sources.append(StreamSource(self._expanded(text, place), origin=place))
-            elif match[0] != "," and (text or kind != "word"):
-                self.fail(f"`{match[0]}` is no stream", place, _SOURCE_HINT)
+            else:
+                self.fail(f"`{place.words}` is no stream", place, _SOURCE_HINT)
                 return
         if all_streams == bool(sources):
             message = "`*` is all streams" if sources else "`@source` names no stream"
             self.fail(message, origin, _SOURCE_HINT)
             return
         self.sources.append((origin.line, tuple(sources)))
+
+    def _source_words(self, origin: Origin) -> Iterator[tuple[str, str, Origin]]:
+        """Yields the kind, the text and the place of each word of a directive ``@source``, without commas, a dot at the
+        end, and a comment."""
+        matches = _SOURCE_WORDS.finditer(origin.words, len("@source"))
+        words = list(takewhile(lambda match: match.lastgroup != "comment", matches))
+        for match in words:
+            kind = match.lastgroup or "other"
+            text = match[match.lastgroup or 0]
+            if kind == "word" and match is words[-1]:
+                text = text.removesuffix(".")
+            if match[0] != "," and (text or kind != "word"):
+                yield kind, text, self.origin(origin.line, origin.column + match.start(), len(match[0]))
+
+    def _stream(self, kind: str, text: str, place: Origin) -> StreamSource | None:
+        """Returns the stream of a word, or None if it names none."""
+        if kind == "iri" and text and IRI.fullmatch(text):
+            return StreamSource(text, origin=place)
+        return StreamSource(self._expanded(text, place), origin=place) if kind == "word" and ":" in text else None
 
     def _expanded(self, name: str, origin: Origin) -> str:
         prefix, _, local = name.partition(":")
