@@ -481,3 +481,31 @@ def test_a_rule_that_may_derive_the_schema_is_warned_of(head: str) -> None:
     system = squall.compile(f"[r: (?p ?x ?y) -> ({head})]", lexer="jena", entailment="rhodf", schema=CATS)
     (warning,) = warnings(system)
     assert "nothing follows from what `r` derives of classes" in str(warning.message)
+
+
+@pytest.mark.parametrize("builder", ["iterator", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.more])])
+def test_a_checkpoint_of_another_schema_is_refused_with_what_changed(
+    builder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("q.rq").write_text(QUERY)
+    Path("data.nt").write_text(f"<{E}kit> {TYPE} <{E}Cat> .\n")
+
+    def run(*axioms: Triple) -> str:
+        """Runs the query with a schema, and returns what the run says."""
+        Path("zoo.nt").write_text("".join(f"{axiom}\n" for axiom in axioms))
+        options = ["--entailment", "rhodf", "--schema", "zoo.nt", "--checkpoint", "saved", "--builder", builder]
+        arguments = ["run", "q.rq", "--source", "data.nt", "--sink", "out.ndjson", *options]
+        try:
+            command.main(arguments, prog_name="squall", standalone_mode=False)
+        except (SystemExit, SquallError) as error:
+            return f"{error} {capsys.readouterr().err}"
+        return capsys.readouterr().err
+
+    run(*CATS)
+    unread = Triple(iri(E + "Pine"), SUB_CLASS, iri(E + "Tree"))
+    assert "that of another run" not in run(*CATS, unread), "the query does not read it"
+    message = run(DOGS)
+    assert "changed rules `q`" in message
+    assert f"its schema is without `{CATS[0]}`" in message
+    assert f"its schema is with `{DOGS}`" in message

@@ -25,6 +25,7 @@ from squall.builders.local.identity import (
     plan_change,
     planning_of_data,
     renaming_hint,
+    schema_change,
     unknown_format,
 )
 from squall.builders.local.migration import same_state_kinds
@@ -59,6 +60,7 @@ class Owner(NamedTuple):
         seed: The seed of the run (`squall.plan.seeds`), which does not change. A file without one has the fixed seed.
         statistics: The statistics of the plan (`squall.plan.cardinality.Statistics.data`), or None if there are none.
             A file without this entry does not say.
+        schema: The schema that is compiled into the plan (`squall.builders.local.identity.schema_of`).
     """
 
     identity: Mapping[str, Mapping[str, str]]
@@ -66,6 +68,7 @@ class Owner(NamedTuple):
     planned_by: str = ""
     seed: int = FIXED_SEED
     statistics: Any = None
+    schema: tuple[str, ...] = ()
 
 
 class Progress(NamedTuple):
@@ -309,7 +312,8 @@ class Checkpoint:
         only_removed_rules = all(change.startswith(WITHOUT_RULES) for change in changes)
         if not only_removed_rules or self._migrate is None:
             replanned = plan_change(changes, header_value.get("planned_by", ""), self.owner.planned_by)
-            difference_text = "; ".join((*changes, *replanned))
+            other_schema = schema_change(changes, header_value.get("schema", ()), self.owner.schema)
+            difference_text = "; ".join((*changes, *replanned, *other_schema))
             hint = (
                 f"`--allow-removed-rules` resumes without them; or {NEW_CHECKPOINT}"
                 if only_removed_rules

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from squall.builders.local.checkpoint import Checkpoint, Owner, Progress
 from squall.builders.local.event_loop import EventLoop, Outputs
-from squall.builders.local.identity import rule_digests, statistics_data
+from squall.builders.local.identity import rule_digests, schema_of, statistics_data
 from squall.builders.local.migration import state_kinds, without_removed_rules
 from squall.builders.local.replay import ReplayedBatches
 from squall.contracts import CheckpointedSink, Interval, Output, TwoPhaseCommitSink
@@ -52,7 +52,9 @@ class DurableRun:
         migrate = without_removed_rules if event_loop.options.allow_removed_rules else None
         identity = _identity(event_loop, batches)
         plan = event_loop.plan
-        owner = Owner(identity, state_kinds(event_loop), plan.planned_by, event_loop.seed, statistics_data(plan))
+        owner = Owner(
+            identity, state_kinds(event_loop), plan.planned_by, event_loop.seed, statistics_data(plan), schema_of(plan)
+        )
         self.checkpoint = Checkpoint(folder, owner, migrate, event_loop.tuning.min_log_growth)
         self._saved_at = time.monotonic()
         self._statement_count = 0

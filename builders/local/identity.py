@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from squall.plan import Node, Plan
 from squall.plan.cardinality import Statistics
 from squall.plan.fingerprint import fingerprint, node_fingerprint
 from squall.plan.node_rules import rules_by_node
-from squall.plan.operators import Sink
+from squall.plan.operators import Scan, Sink
 
 Names = Mapping[str, Mapping[str, str]]
 """Digests by kind and name."""
@@ -80,6 +80,33 @@ def plan_change(changes: Sequence[str], before: str, now: str) -> tuple[str, ...
     if before in ("", now) or not any(change.startswith(CHANGED_RULES) for change in changes):
         return ()
     return (f"or only another plan of them (planned by {before}, now by {now})",)
+
+
+def schema_of(plan: Plan) -> tuple[str, ...]:
+    """Returns the triples of the schema that is compiled into a plan, closed under its entailment regime."""
+    scans = (node.op for node in plan.nodes if isinstance(node.op, Scan))
+    schemas = {op.fixed_schema for op in scans if op.fixed_schema is not None}
+    return tuple(sorted({str(triple) for schema in schemas for triple in schema.triples}))
+
+
+_SHOWN_TRIPLES = 3
+"""The number of triples of a changed schema that a message shows."""
+
+
+def schema_change(changes: Sequence[str], before: Collection[str], now: Collection[str]) -> Iterator[str]:
+    """Yields the difference that the schema of the entailment has changed, if rules have another plan.
+
+    Args:
+        changes: The other differences of two runs.
+        before: The schema of the checkpoint (`schema_of`).
+        now: The present one.
+    """
+    if any(change.startswith(CHANGED_RULES) for change in changes):
+        for word, triples in (("without", {*before} - {*now}), ("with", {*now} - {*before})):
+            if triples:
+                shown = ", ".join(f"`{triple}`" for triple in sorted(triples)[:_SHOWN_TRIPLES])
+                more = ", ..." if len(triples) > _SHOWN_TRIPLES else ""
+                yield f"its schema is {word} {shown}{more}"
 
 
 def planning_of_data(checkpoint: Path, data: Any) -> SavedPlanning:

@@ -39,6 +39,8 @@ from squall.builders.local.identity import (
     planning_of_data,
     renaming_hint,
     rule_digests,
+    schema_change,
+    schema_of,
     statistics_data,
     unknown_format,
 )
@@ -213,6 +215,7 @@ def _meaning(plan: Plan) -> dict[str, Any]:
         "planned_by": plan.planned_by,
         "plan": hashlib.sha256(f"({nodes})".encode()).hexdigest(),
         "buckets": BUCKET_COUNT,
+        "schema": list(schema_of(plan)),
     }
 
 
@@ -227,14 +230,15 @@ def check_owner(plan: Plan, checkpoint: Path) -> None:
         raise unknown_format(checkpoint, number, (_FORMAT_12, FORMAT))
     current = _meaning(plan) | {"format": number}
     planned_by = saved_meta.get("planned_by", "")
-    if saved_meta | {"planned_by": plan.planned_by} == current:
+    if saved_meta | {"planned_by": plan.planned_by, "schema": current["schema"]} == current:
         return
     if saved_meta["planner"] != current["planner"]:
         changes, hint = [f"its planner was `{saved_meta['planner']}`"], PLAN_AS_BEFORE
     else:
         changes = list(differences({"rules": saved_meta["rules"]}, {"rules": current["rules"]}))
         replanned = plan_change(changes, planned_by, plan.planned_by)
-        changes = [*changes, *replanned] or ["its plan does the same in another way"]
+        other_schema = schema_change(changes, saved_meta.get("schema", ()), current["schema"])
+        changes = [*changes, *replanned, *other_schema] or ["its plan does the same in another way"]
         hint = PLAN_AS_BEFORE if replanned else renaming_hint(saved_meta["rules"], current["rules"])
     raise BuilderError(
         f"the checkpoint `{checkpoint}` is that of another run: {'; '.join(changes)}", hint=hint + NEW_CHECKPOINT
