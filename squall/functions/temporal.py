@@ -21,10 +21,12 @@ from squall.functions.values import (
     civil,
     day_number,
     decimal,
+    double,
     duration_literal,
+    float_,
     integer,
 )
-from squall.rdf import Term
+from squall.rdf import Term, parts
 
 _ADDED_TO = {"dateTime", "date", "time"}
 _LAST_YEAR = 999_999_999
@@ -51,15 +53,25 @@ def _literal(months: int, seconds: Decimal, datatype: str) -> Term | None:
 
 
 def scaled(length: Duration, by: Number, power: int, datatype: str) -> Term | None:
-    """Returns a duration multiplied by a number, or divided by it (power -1). Months are rounded half up."""
+    """Returns a duration multiplied by a number, or divided by it (power -1). Months are rounded half up.
+
+    A float or double counts as the shortest decimal that denotes it: 2.3 times 35 months are 80.5, and so 81.
+    """
     if power < 0 and isinstance(by.value, float) and math.isinf(by.value):
         return _literal(0, Decimal(0), datatype)
     if not by.is_finite or (power < 0 and not by.value):
         return None
-    ratio = Fraction(by.value) ** power
+    ratio = _fraction_of(by) ** power
     seconds = Fraction(length.seconds) * ratio
     exact = ARITHMETIC.divide(Decimal(seconds.numerator), Decimal(seconds.denominator))
     return _literal(floor(length.months * ratio + Fraction(1, 2)), exact, datatype)
+
+
+def _fraction_of(number: Number) -> Fraction:
+    if not isinstance(number.value, float):
+        return Fraction(number.value)
+    written = float_(number.value) if number.kind == "float" else double(number.value)
+    return Fraction(parts(written).lexical)
 
 
 def ratio(left: int | Decimal, right: int | Decimal) -> Term | None:
