@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from squall import plugins
-from squall.errors import SquallError, UsageError, single_errors
+from squall.errors import Origin, SquallError, UsageError, single_errors
 from squall.model import Source, System
 from squall.model.query_names import with_unique_names
 from squall.model.systems import Stream
@@ -90,10 +90,16 @@ def rule_set(address: str) -> Program:
 
 
 def _background(system: System, program: Program, has_others: bool) -> System:
-    """Returns the system of a rule set or an ontology, beside other programs or without them."""
+    """Returns the system of a rule set or an ontology, beside other programs or without them.
+
+    A rule without a place (of an ontology in RDF) has that of its text.
+    """
     from squall import rulesets
 
-    return replace(rulesets.prepared(system, has_others), is_background=not program.streams)
+    whole_text = Origin(program.name, program.text, 1, 1)
+    prepared = rulesets.prepared(system, has_others)
+    placed = tuple(replace(rule, origin=rule.origin or whole_text) for rule in prepared.subsystems)
+    return replace(prepared, subsystems=placed, is_background=not program.streams)
 
 
 def with_streams(address: str) -> tuple[str, tuple[Source, ...]]:

@@ -8,6 +8,7 @@ import pytest
 
 import squall
 from squall import rulesets
+from squall.checking import lint
 from squall.errors import Errors, SquallError, TranslatorError, UsageError, single_errors
 from squall.lexers.owl import lexer, triples
 from squall.model import System, warnings
@@ -209,3 +210,29 @@ def test_imports_are_read_once_from_their_files(tmp_path: Path) -> None:
         squall.compile(main)
     assert caught.value.origin is not None
     assert "--graph urn:part=FILE" in str(caught.value.hint)
+
+
+INCONSISTENT = f"{PREFIXES} Ontology(\n{{}}DisjointClasses(:A :B)\nClassAssertion(:A :x)\nClassAssertion(:B :x))"
+
+
+def test_an_ontology_that_contradicts_itself_is_a_finding(tmp_path: Path) -> None:
+    (query := tmp_path / "query.rq").write_text("SELECT * { ?x a <http://example.org/A> }")
+    (ontology := tmp_path / "zoo.ofn").write_text(INCONSISTENT.format(""))
+    for programs in ([ontology], [ontology, query]):
+        (finding,) = lint(*programs, rules=["rhodf"])
+        assert (finding.code, finding.message) == (
+            "inconsistent", "the ontology is inconsistent: <http://example.org/x> violates `cax-dw`",
+        )  # fmt: skip
+        assert finding.origin is not None
+        assert finding.origin.line == 2
+    ontology.write_text(INCONSISTENT.format("# ").replace("ClassAssertion(:B", "ClassAssertion(:C"))
+    assert lint(ontology, query) == ()
+
+
+def test_rules_of_ontologies_have_no_findings_of_their_own(tmp_path: Path) -> None:
+    (query := tmp_path / "query.rq").write_text("SELECT * { ?x a <http://example.org/B> }")
+    (ontology := tmp_path / "zoo.owl").write_text(
+        "@prefix : <http://example.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . "
+        ":A rdfs:subClassOf :B . :C rdfs:subClassOf :D ."
+    )
+    assert lint(ontology, query, streams=[""]) == ()

@@ -17,6 +17,7 @@ from squall.compiling import combine, read_program, rule_set
 from squall.errors import SquallError, UsageError
 from squall.lexers.prefixes import Prefixes, as_prefixes
 from squall.model import System, warnings, with_windows
+from squall.model import rules as rules_of
 from squall.model.entailment import with_entailment_by_window
 from squall.model.profiles import by_name
 from squall.model.stratification import stratify
@@ -58,7 +59,8 @@ def lint(
 
     Args:
         programs: The programs. They, `lexer`, `rules`, `window`, `windows`, `documents`, `profile`, `prefixes`,
-            `entailment`, `schema` and `lenient` are those of `squall.compile`. Rule sets have no findings.
+            `entailment`, `schema` and `lenient` are those of `squall.compile`. Rule sets have no findings, and of
+            ontologies there are only those of `_OF_BACKGROUND`.
         streams: The IRIs of the streams that will bring events. None means unknown.
         static: The IRIs of the streams with static data (``""`` is the default one).
         graphs: Whether these may bring named graphs.
@@ -93,7 +95,7 @@ def lint(
         classes=None if sample is None else frozenset(_classes(sample)),
         windows=(as_window(window), *windows_by_stream.values()),
     )
-    sets = {rule_set(name).name for name in rules}
+    background = {rule_set(name).name for name in rules} | _background_names(system)
     try:
         entailed, entailment_findings = _with_entailment(program.system, entailment, schema)
     except SquallError as error:
@@ -101,7 +103,10 @@ def lint(
     findings = chain(entailment_findings, _findings(program, entailed))
     ignored = () if entailed.fixed_schema is None else OF_PLAIN_PATTERNS
     own_findings = (
-        item for item in findings if item.code not in ignored and (item.origin is None or item.origin.name not in sets)
+        item
+        for item in findings
+        if item.code not in ignored
+        and (item.origin is None or item.origin.name not in background or item.code in _OF_BACKGROUND)
     )
     return sorted_findings(_refused(program, profile) or own_findings, names)
 
@@ -121,6 +126,16 @@ def _with_entailment(
     cycles = (f"{', '.join(cycle[:-1])} and {cycle[-1]}" for cycle in closed_schema.cycles)
     findings = [Finding("schema-cycle", INFO, f"the schema makes {cycle} the same") for cycle in cycles]
     return reasoning.with_entailment(system, closed_schema, default), findings
+
+
+_OF_BACKGROUND = ("inconsistent", "translation")
+"""The codes of findings that rule sets and ontologies may have."""
+
+
+def _background_names(system: System) -> set[str]:
+    """Returns the names of the texts of rule sets and ontologies."""
+    parts = (part for part in (system, *system.subsystems) if part.is_background)
+    return {rule.origin.name for part in parts for rule in rules_of(part) if rule.origin is not None}
 
 
 def _statistics(statistics: Statistics | str | Path | None, sample: Sequence[Event] | None) -> Statistics | None:
