@@ -136,8 +136,7 @@ def compile(
     windowed = apply_profile(system, profile, default, windows_by_stream, removals, policy, output)
     regime = reasoning.regime_of(windowed, entailment)
     if regime == reasoning.NONE:
-        if not callable(schema) and (not isinstance(schema, tuple) or schema):
-            raise UsageError("a schema is given without an entailment regime", hint='name it: `entailment="rhodf"`')
+        reasoning.check_no_schema(schema)
         return with_deadlines(with_entailment_by_window(windowed))
     closed_schema = reasoning.read_schema(schema(windowed) if callable(schema) else schema, regime)
     return with_deadlines(reasoning.with_entailment(windowed, closed_schema, entailment))

@@ -400,6 +400,8 @@ def test_check_says_what_the_schema_lacks_and_what_it_makes_the_same() -> None:
 
 
 def test_check_refuses_what_a_run_refuses() -> None:
+    (finding,) = lint(QUERY, lexer="sparql", schema=CATS)
+    assert "without an entailment regime" in finding.message
     rule = f"[r: (?x <{E}below> ?y) -> (?x <{RDFS}subClassOf> ?y)]"
     (finding,) = lint(rule, lexer="jena", entailment="rhodf", schema=CATS)
     assert finding.severity == "error"

@@ -121,6 +121,7 @@ def _with_entailment(
     """
     regime = reasoning.regime_of(system, default)
     if regime == reasoning.NONE:
+        reasoning.check_no_schema(schema)
         return with_entailment_by_window(system), []
     closed_schema = reasoning.read_schema(schema(system) if callable(schema) else schema, regime)
     cycles = (f"{', '.join(cycle[:-1])} and {cycle[-1]}" for cycle in closed_schema.cycles)

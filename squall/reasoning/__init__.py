@@ -65,6 +65,12 @@ def regime_of(system: System, default: str) -> str:
     return regimes[0] if regimes else NONE
 
 
+def check_no_schema(schema: object) -> None:
+    """Raises UsageError if there is a schema, which no pattern uses. A function that would return one is not called."""
+    if not callable(schema) and schema != ():
+        raise UsageError("a schema is given without an entailment regime", hint='name it: `entailment="rhodf"`')
+
+
 def with_entailment(system: System, schema: Schema, default: str) -> System:
     """Returns the system in which patterns have the solutions that they have under entailment (see `patterns`).
 
