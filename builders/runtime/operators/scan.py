@@ -193,6 +193,9 @@ class ScanOperator(Stateful):
         tuning: The tuning values of the runtime.
     """
 
+    # It is large, since what a fact is depends on all that a source may say of a stream. The content of count windows
+    # and inserted facts have classes of their own; the rest shares the validity of each stream.
+
     def __init__(
         self,
         source: Source,
@@ -231,6 +234,7 @@ class ScanOperator(Stateful):
 
         Every statement of every stream passes here. Most are of no interest and have to cost little.
         """
+        # One loop for all cases, since a call for each event would cost more than the rest.
         boxes: defaultdict[Term, list[Delta]] = defaultdict(list)
         facts, predicates, is_plain = ScannedFacts(boxes), self.predicates, self.source.is_plain
         for event in events:
@@ -362,19 +366,22 @@ class ScanOperator(Stateful):
             raise unexpected_removal(event)
         for fact in event.removed:
             yield from self._remove(event.stream, fact, event.time, event.graph)
+        if event.facts:
+            yield from self._added(event)
+
+    def _added(self, event: Event) -> Iterator[Delta]:
+        """Yields the deltas of the facts that an event adds, some at least."""
         window = self._window(event.stream)
         if window.counts_triples and event.time != ALWAYS:
-            if event.facts and event.stream in self.derived_streams:
+            if event.stream in self.derived_streams:
                 raise foreign_event(event)
             count_window = self._count_window(event.stream)
             for fact in event.facts:
                 yield from count_window.add(fact, event.time, event.graph)
             return
-        if event.facts and event.time != ALWAYS and window.is_sequential:
+        if event.time != ALWAYS and window.is_sequential:
             self._begin(event.stream, event.time)
             window = self._window(event.stream)
-        if not event.facts:
-            return
         start, end = (ALWAYS, FOREVER) if event.time == ALWAYS else window.validity(event.time)
         for fact in event.facts if start < end else ():
             if self.tracks_facts and (event.time != ALWAYS or self.deletes_static):
