@@ -88,7 +88,7 @@ class MemoryFiles(ToyFiles):
         records = self.read(*file)
         if self.workers is not None and STATE in file:
             worker = self.workers.caches.index(state_cache.WORKER_STATE_CACHE)
-            self.workers.reads.append((worker, file, records[0].level, self.task))
+            self.workers.reads.append((worker, file, records[0].stage, self.task))
         return to_arrow(records)
 
 

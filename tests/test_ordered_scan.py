@@ -226,7 +226,7 @@ def placed(plan: Plan, events: Sequence[Event]) -> dict[str, set[int]]:
     results: dict[str, set[int]] = {}
     for part in in_memory.in_files(events):
         for message in from_arrow(job.source_step(lambda *_, part=part: iter([part]))(iter(()))):
-            if message.level == ORDERED_SCAN:
+            if message.stage == ORDERED_SCAN:
                 results.setdefault(message.row.split("\n")[1], set()).add(message.bucket % engine.partitions)
     return results
 

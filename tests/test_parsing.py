@@ -82,7 +82,7 @@ def test_the_records_of_a_worker_for_lines() -> None:
         from_arrow(step(iter([batch(("a.ntt", 0, [line(1, OTHER), line(5, P), line(6, OTHER)]))])))
     )
     by_kind = {
-        kind: [item for item in records if item.kind == kind] for kind in (ROW, DEAD_LETTER, WATERMARK, SOURCE_COUNT)
+        kind: [item for item in records if item.type == kind] for kind in (ROW, DEAD_LETTER, WATERMARK, SOURCE_COUNT)
     }
     assert {item.start for item in by_kind[ROW]} == {5}
     assert [json.loads(item.row)[0] for item in by_kind[DEAD_LETTER]] == ["late"]
@@ -96,7 +96,7 @@ def test_a_worker_reports_each_instant_of_a_snapshot() -> None:
     step = source_step(Program(physical_plan(plan)), ALWAYS, lines_parser((Document("/in", folder=True),)))
     lines = [line(1, P), line(2, OTHER), line(3, OTHER), line(4, P)]
     records: list[Record] = list(from_arrow(step(iter([batch(("a.ntt", 0, lines))]))))
-    assert {item.start for item in records if item.kind == INSTANT} == {1, 2, 3, 4}
+    assert {item.start for item in records if item.type == INSTANT} == {1, 2, 3, 4}
 
 
 # The policy of docs/reading.md, as workers follow it

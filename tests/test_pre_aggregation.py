@@ -174,7 +174,7 @@ class Counting(in_memory.MemoryEngine):
         self.came += sum(
             message.many
             for message in messages
-            if message.kind == ROW and message.node == self.group and message.port == 0
+            if message.type == ROW and message.node == self.group and message.port == 0
         )
         return super().shuffle(messages, step, broadcast_stages)
 

@@ -451,7 +451,7 @@ def test_what_goes_to_all_tasks_waits_once(tasks: tuple[int, int]) -> None:
         exchange = in_memory.MemoryEngine(files, number)
         job = micro_batch.MicroBatches(exchange, files, program, BatchLimits())
         actual = in_memory.in_files([event for event in events if event.time == time])
-        job.process([*(() if job.committed_count else in_memory.start(job)), *in_memory.read(job, actual)])
+        job.process([*(() if job.log.committed_count else in_memory.start(job)), *in_memory.read(job, actual)])
         outputs += job.outputs()
         job.commit(None)
     job.process(None, last=True)

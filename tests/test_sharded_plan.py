@@ -326,9 +326,9 @@ def test_a_reading_task_has_records_for_its_shard_and_the_first_one_reports_the_
     each = [[*map(encode, shard_records(plan, 3, [parsed], 10, ShardSelection(3, own)))] for own in range(3)]
     every = map(encode, shard_records(plan, 3, [parsed], 10, ShardSelection(3)))
     assert sorted(chain(*each)) == sorted(every)
-    assert [len([item for item in result if item.kind == DEAD_LETTER]) for result in each] == [3, 0, 0]
-    assert [len([item for item in result if item.kind == SOURCE_COUNT]) for result in each] == [1, 0, 0]
-    assert [{item.level for item in result if item.kind == ROW} for result in each] == [{0}, {1}, {2}]
+    assert [len([item for item in result if item.type == DEAD_LETTER]) for result in each] == [3, 0, 0]
+    assert [len([item for item in result if item.type == SOURCE_COUNT]) for result in each] == [1, 0, 0]
+    assert [{item.stage for item in result if item.type == ROW} for result in each] == [{0}, {1}, {2}]
 
 
 def test_a_run_that_began_without_shards_resumes_in_one() -> None:

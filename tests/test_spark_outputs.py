@@ -103,7 +103,7 @@ def test_other_records_pass_through(tmp_path: Path) -> None:
     (answer,) = answers(3, seed=0)[:1]
     *outputs, name = run_task(of(state, answer, row), tmp_path)
     assert outputs == [state, row]
-    assert name.kind == OUTPUT_FILE
+    assert name.type == OUTPUT_FILE
     assert [path.name for path in tmp_path.iterdir()] == [name.row]
     assert run_task(of(state, row), tmp_path / "none") == [state, row]
     assert not (tmp_path / "none").exists()

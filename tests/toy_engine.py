@@ -79,7 +79,7 @@ class ToyEngine:
 
     def read(self, files: Sequence[Folder], type: str | None = None) -> Records:
         records = [record for file in files for record in self.files.read(*file)]
-        return records if type is None else [record._replace(kind=type) for record in records]
+        return records if type is None else [record._replace(type=type) for record in records]
 
     def union(self, frames: Sequence[Records]) -> Records:
         return [record for frame in frames for record in frame]
@@ -90,7 +90,7 @@ class ToyEngine:
     def shuffle(self, records: Records, step: WorkerStep, broadcast_stages: Collection[int] = ()) -> Records:
         partitions: list[Records] = [[] for _ in range(self.partitions)]
         for record in records:
-            is_broadcast = record.bucket == BROADCAST_BUCKET and record.level in broadcast_stages
+            is_broadcast = record.bucket == BROADCAST_BUCKET and record.stage in broadcast_stages
             for bucket in range(min(self.partitions, BUCKET_COUNT)) if is_broadcast else [record.bucket]:
                 partitions[bucket % self.partitions].append(record._replace(bucket=bucket))
         return self.union([self.task(step, partition, number) for number, partition in enumerate(partitions)])

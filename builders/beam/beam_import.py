@@ -10,7 +10,7 @@ from squall.builders.distributed.io.records import WorkerError
 
 
 @contextmanager
-def logging_kept() -> Iterator[None]:
+def preserved_logging() -> Iterator[None]:
     """Restores the handlers of the root logger: Beam adds one wherever it finds none, and more in its services."""
     root = logging.getLogger()
     before = root.handlers[:]
@@ -43,7 +43,7 @@ def _import_beam() -> None:
     root = logging.getLogger()
     root.addFilter(_drop_all)
     try:
-        with logging_kept():
+        with preserved_logging():
             import apache_beam.io.watermark_estimators  # noqa: F401  # which the package leaves out
     finally:
         root.removeFilter(_drop_all)
@@ -53,4 +53,4 @@ _import_beam()
 
 import apache_beam as beam  # noqa: E402
 
-__all__ = ["beam", "logging_kept"]
+__all__ = ["beam", "preserved_logging"]

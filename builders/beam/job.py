@@ -162,7 +162,7 @@ class _Run:
         reports = self._reports(sources)
         if not is_staged:
             yield from self._outputs_of_one()
-        elif any(record.kind == WATERMARK for record in reports):
+        elif any(record.type == WATERMARK for record in reports):
             yield from self._outputs(reports)
         else:  # no time passes: what static data begin later does not begin
             yield from (output for output in self._outputs(reports) if output.time == ALWAYS)
@@ -209,14 +209,14 @@ class _Run:
         """Returns the reports of workers, after recording dead letters and counting statements."""
         reports = worker_reports(self.folder)
         for record in reports:
-            if record.kind == DEAD_LETTER:
+            if record.type == DEAD_LETTER:
                 record_dead_letter(DeadLetter(*json.loads(record.row)), self.options.ledger, sources)
-            elif record.kind == SOURCE_COUNT and (source := sources[record.node]) is not None:
+            elif record.type == SOURCE_COUNT and (source := sources[record.node]) is not None:
                 source.reading.statements += record.start
         return reports
 
     def _outputs_of_one(self) -> Iterator[Output]:
-        return (unpack_output(record.row, record.start) for record in answers(self.folder) if record.kind == ROW)
+        return (unpack_output(record.row, record.start) for record in answers(self.folder) if record.type == ROW)
 
     # Live input: one pipeline with micro-batches
 

@@ -93,7 +93,7 @@ class BatchResult(NamedTuple):
 def read_result(folder: str, number: int) -> BatchResult:
     """Returns the result of a processed micro-batch."""
     records = list(_said(folder, number, (ROW, INSTANT)))
-    outputs = [unpack_output(record.row, record.start) for record in records if record.kind == ROW]
+    outputs = [unpack_output(record.row, record.start) for record in records if record.type == ROW]
     return BatchResult(outputs, _times(records)["base"])
 
 
@@ -118,7 +118,7 @@ def _of_kinds(folder: str, number: int, kinds: Sequence[str]) -> Iterator[pyarro
 
 
 def _times(records: Iterable[Record]) -> dict[str, int]:
-    return {record.row: record.start for record in records if record.kind == INSTANT}
+    return {record.row: record.start for record in records if record.type == INSTANT}
 
 
 # Reading

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
-from squall.builders.beam.beam_import import beam, logging_kept
+from squall.builders.beam.beam_import import beam, preserved_logging
 from squall.errors import BuilderError, did_you_mean
 
 LOCAL = "FnApiRunner"
@@ -30,7 +30,7 @@ class Runner:
                 have options that Beam does not know.
         """
         self.flags = [f"--{name}" if value == "true" else f"--{name}={value}" for name, value in conf]
-        with logging_kept():
+        with preserved_logging():
             with _argument_errors():
                 options = _SETUP.PipelineOptions(self.flags)
                 known_options = options.get_all_options()
@@ -60,7 +60,7 @@ class Runner:
             live: whether it reads unbounded input.
         """
         flags = [*self.flags, "--streaming"] if live else self.flags
-        with logging_kept():
+        with preserved_logging():
             pipeline = beam.Pipeline(runner=self.name, options=_SETUP.PipelineOptions(flags))
             lay(pipeline)
             pipeline.run().wait_until_finish()

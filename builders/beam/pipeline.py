@@ -81,22 +81,22 @@ class Routes:
     def __call__(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Any]:
         """Yields the records of batches, grouped by destination."""
         boxes: dict[tuple[str, int], list[Record]] = {}
-        for message in from_arrow(batches):
-            if message.kind == WATERMARK and message.start == ALWAYS:  # it is not that of an event
+        for record in from_arrow(batches):
+            if record.type == WATERMARK and record.start == ALWAYS:  # it is not that of an event
                 continue
-            tag = _FOR_DRIVER.get(message.kind) or self.otherwise or self.tags[message.node]
-            place = tag, message.bucket if tag in self.keyed else 0
+            tag = _FOR_DRIVER.get(record.type) or self.otherwise or self.tags[record.node]
+            place = tag, record.bucket if tag in self.keyed else 0
             box = boxes.setdefault(place, [])
-            box.append(message)
+            box.append(record)
             if len(box) == _RECORDS_PER_MESSAGE:
                 yield _sent(place, boxes.pop(place))
         for place, box in boxes.items():
             yield _sent(place, box)
 
 
-def _sent(place: tuple[str, int], messages: Sequence[Record]) -> Any:
+def _sent(place: tuple[str, int], records: Sequence[Record]) -> Any:
     tag, key = place
-    return beam.pvalue.TaggedOutput(tag, (key, _encoded(to_arrow(messages))))
+    return beam.pvalue.TaggedOutput(tag, (key, _encoded(to_arrow(records))))
 
 
 def _encoded(batches: Iterable[pyarrow.RecordBatch]) -> bytes:
@@ -261,7 +261,7 @@ def _side(grouped: Any, name: str, program: Program, when: When) -> Any:
 
 def evaluations(program: Program, records: Collection[Record]) -> ReportTimes:
     """Returns the times at which snapshots are output, as far as records for the driver say."""
-    changed_times = {(record.node, record.start) for record in records if record.kind == INSTANT and not record.row}
+    changed_times = {(record.node, record.start) for record in records if record.type == INSTANT and not record.row}
     return _evaluated(program, records).reported(program.plan, changed_times)
 
 
@@ -269,7 +269,7 @@ def _evaluated(program: Program, records: Collection[Record]) -> ReportTimes:
     """Returns the times at which snapshots are evaluated."""
     plan, numbers = program.plan, program.physical.numbers
     instants = {numbers[node.id]: ReportSchedule(op) for node, op in plan.sinks if op.output == "rstream"}
-    reported = {decode(record, Instant) for record in records if record.kind == INSTANT}
+    reported = {decode(record, Instant) for record in records if record.type == INSTANT}
     add_evaluation_times(instants, (instant for instant in reported if instant.subject))
     return ReportTimes.upto(instants, ALL.end)
 

@@ -135,18 +135,18 @@ class BatchProcessor:
         if self.folder_writer is None:
             yield from self.batches.outputs()
         elif files := self.batches.output_files():
-            self.folder_writer.write(self.engine.read(files), self.batches.committed_count)
+            self.folder_writer.write(self.engine.read(files), self.batches.log.committed_count)
 
     def commit(self, number: int | None) -> None:
         """Commits a batch whose outputs have been taken: makes them durable first, then counts the batch. number:
         Spark's number of the micro-batch, if it has one."""
-        self.committer.pre_commit(self.batches.committed_count + 1)
+        self.committer.pre_commit(self.batches.log.committed_count + 1)
         self.batches.commit(number)
         self.committer.commit()
-        if self.batches.committed_count % self.tuning.compaction_interval == 0:
+        if self.batches.log.committed_count % self.tuning.compaction_interval == 0:
             gc.collect()  # py4j leaves cycles, and by them what Java has of DataFrames that nobody needs
         if self.reporter is not None:
-            self.reporter.tell(self.batches.committed_count - 1, self.batches.node_metrics.by_node())
+            self.reporter.tell(self.batches.log.committed_count - 1, self.batches.log.node_metrics.by_node())
 
     def run_batch(
         self, batch_input: BatchInput, sources: Sequence[Source | None] = (), last: bool = False, keep: bool = True

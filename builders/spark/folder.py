@@ -57,7 +57,7 @@ class FolderWriter:
             raise BuilderError(f"`{folder.path}` is not empty", hint="name another folder, or remove this one")
         store.write(run, OWNER)
 
-    def write(self, messages: DataFrame, number: int) -> None:
+    def write(self, outputs: DataFrame, number: int) -> None:
         """Writes the outputs of a batch. What an interrupted attempt has completed stays, since it would be the same
         again."""
         from pyspark.sql import Observation
@@ -67,7 +67,7 @@ class FolderWriter:
         if self.store.exists(name):
             return
         row_count = Observation()
-        frame = self._frame(messages).observe(row_count, f.count(f.lit(1)).alias("rows"))
+        frame = self._frame(outputs).observe(row_count, f.count(f.lit(1)).alias("rows"))
         draft = f"_{name}"
         self.store.delete(draft)
         format = self.folder.format if self.folder.format in COLUMNS else "text"
@@ -75,23 +75,23 @@ class FolderWriter:
         self.store.rename((draft,), (name,))
         self.folder.written += row_count.get["rows"]
 
-    def _frame(self, messages: DataFrame) -> DataFrame:
+    def _frame(self, outputs: DataFrame) -> DataFrame:
         is_ordered = result_frame.is_ordered(self.plan)
-        if is_ordered and len(messages.inputFiles()) == 1:
-            messages = messages.coalesce(1)  # so that nothing moves to be put in order
+        if is_ordered and len(outputs.inputFiles()) == 1:
+            outputs = outputs.coalesce(1)  # so that nothing moves to be put in order
         if self.folder.format not in COLUMNS:
-            return _lines(_sorted(messages, is_ordered), self.folder.format)
+            return _lines(_sorted(outputs, is_ordered), self.folder.format)
         columns = result_frame.shape(self.plan)
-        table = result_frame.frame(result_frame.numbered(messages) if is_ordered else messages, columns)
+        table = result_frame.frame(result_frame.numbered(outputs) if is_ordered else outputs, columns)
         return table if self.folder.types is None else result_frame.typed(table, columns, self.folder.types)
 
 
-def _sorted(messages: DataFrame, is_ordered: bool) -> DataFrame:
+def _sorted(outputs: DataFrame, is_ordered: bool) -> DataFrame:
     """Sorts outputs: globally if they have an order, else within each file."""
-    return messages.orderBy(*OUTPUT_ORDER) if is_ordered else messages.sortWithinPartitions(*OUTPUT_ORDER)
+    return outputs.orderBy(*OUTPUT_ORDER) if is_ordered else outputs.sortWithinPartitions(*OUTPUT_ORDER)
 
 
-def _lines(messages: DataFrame, format: str) -> DataFrame:
+def _lines(outputs: DataFrame, format: str) -> DataFrame:
     """Returns a line for each output, in a format of lines."""
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -103,4 +103,4 @@ def _lines(messages: DataFrame, format: str) -> DataFrame:
                 raise WorkerError(error) from None
             yield pyarrow.RecordBatch.from_pydict({"value": [record.removesuffix("\n") for record in lines if record]})
 
-    return messages.mapInArrow(step, "value string")
+    return outputs.mapInArrow(step, "value string")

@@ -91,7 +91,7 @@ class SparkJob:
 
     def node_metrics(self) -> dict[str, NodeMetric]:
         """Returns the metrics of each node so far, summed over all tasks, if the options enable measuring."""
-        return {} if self.active_run is None else self.active_run.processor.batches.node_metrics.by_node()
+        return {} if self.active_run is None else self.active_run.processor.batches.log.node_metrics.by_node()
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.contracts.Job.run`.

@@ -141,11 +141,11 @@ def frame(answers: DataFrame, columns: Shape) -> DataFrame:
 
 def _batch(batch: pyarrow.RecordBatch, columns: Shape) -> pyarrow.RecordBatch:
     rows: list[tuple[Any, ...]] = []
-    for message in from_arrow([batch]):
-        output = unpack_output(message.row, message.start)
+    for record in from_arrow([batch]):
+        output = unpack_output(record.row, record.start)
         if not isinstance(output.fact, Evaluated):
             time = None if output.time == ALWAYS else output.time
-            rows.append((*columns.cells(output), time, message.weight, output.rule))
+            rows.append((*columns.cells(output), time, record.weight, output.rule))
     kinds = [pyarrow.bool_() if columns.asks else _TERM for _ in columns.names]
     kinds += [pyarrow.int64(), pyarrow.int32(), pyarrow.string()]
     arrays = [pyarrow.array([row[number] for row in rows], type=kind) for number, kind in enumerate(kinds)]

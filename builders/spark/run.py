@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from squall.builders.distributed.io.ingest import check_clock, is_live
 from squall.builders.distributed.io.parsing import Document, spool_lines
-from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.distributed.plan.sampling import InputSampler
 from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.tuning import Tuning
@@ -93,7 +92,7 @@ class Run:
             committer.flush_sink = batches.flush_sink
             batches.stop_run = self.query.stop if self._can_stop(batches) else None
             batches.abandon_run = self.cancel
-        committer.resume(self.processor.batches.committed_count)
+        committer.resume(self.processor.batches.log.committed_count)
         self.spark.sparkContext.addJobTag(self.tag)
         try:
             yield from self._outputs(self._inputs(batches), static)
@@ -147,7 +146,7 @@ class Run:
             return
         _check_streaming_frames(inputs)
         with processor.reporting():
-            first = self._start(static, inputs) if processor.batches.committed_count == 0 else None
+            first = self._start(static, inputs) if processor.batches.log.committed_count == 0 else None
             if inputs.documents:
                 yield from self.query.outputs(inputs, first)
             elif first is not None:
@@ -155,7 +154,7 @@ class Run:
             if inputs.documents and processor.batches.unfinished and not self.query.stopped:
                 yield from processor.run_batch(BatchInput(), last=True)
         if not self.query.stopped:
-            processor.committer.pre_commit(processor.batches.committed_count, last=True)
+            processor.committer.pre_commit(processor.batches.log.committed_count, last=True)
             processor.committer.commit()
 
     def _runs_as_one_batch(self, inputs: Inputs) -> bool:
@@ -171,20 +170,16 @@ class Run:
         with disk_errors(self.path):
             file.parent.mkdir(parents=True, exist_ok=True)
             draft = write_lines(file, chain.from_iterable(map(spool_lines, static_events)))
-        self._choose_join_strategies(samples.rows, inputs)
+        processor = self.processor
+        if processor.batches.program.physical.strategy.is_staged:
+            partitions, settings = processor.engine.partitions, processor.settings
+            plan, rows = processor.plan, samples.rows
+            processor.set_join_strategies(choose_join_strategies(plan, rows, heads(inputs), settings, partitions))
         first = self.processor.batches.initial_records()
         if draft is None:
             return BatchInput(first=first)
         publish(draft)
         return BatchInput(parts=shared(self.spark, [(len(inputs.documents), str(file))]), first=first)
-
-    def _choose_join_strategies(self, static_rows: Mapping[Address, int], inputs: Inputs) -> None:
-        processor = self.processor
-        if processor.batches.program.physical.strategy.is_staged:
-            partitions, settings = processor.engine.partitions, processor.settings
-            processor.set_join_strategies(
-                choose_join_strategies(processor.plan, static_rows, heads(inputs), settings, partitions)
-            )
 
     def _inputs(self, batches: Iterable[Sequence[Event]]) -> Inputs:
         """Describes the input. Spark reads what it can; the driver spools the rest: at once if it is bounded, else

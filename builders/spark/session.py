@@ -101,7 +101,7 @@ def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
         settings = dict([DAEMON]) | _sockets() | settings
     for name, value in settings.items():
         builder = builder.config(name, value)
-    with _signals_kept(), _sparing_java():
+    with _preserved_signals(), _sparing_java():
         spark = builder.getOrCreate()
     worker_python.ensure(spark.sparkContext)
     if local and LOG_FILES not in settings:
@@ -110,7 +110,7 @@ def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
 
 
 @contextmanager
-def _signals_kept() -> Iterator[None]:
+def _preserved_signals() -> Iterator[None]:
     """Restores a custom handler of Ctrl-C, which Spark would replace."""
     handler = signal.getsignal(signal.SIGINT)
     yield

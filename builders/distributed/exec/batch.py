@@ -7,6 +7,7 @@ job shuffles the rows on their way to a stage, and processes them in workers. A 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from squall.builders.distributed.exec.batch_rows import BatchRows, StagedProgress
 from squall.builders.distributed.exec.job_runner import JobRunner
@@ -17,7 +18,7 @@ from squall.builders.distributed.exec.output_stage import (
 )
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.report_times import ReportTimes, add_evaluation_times
-from squall.builders.distributed.exec.single_task import SingleTask, SourceInput
+from squall.builders.distributed.exec.single_task import SingleTask
 from squall.builders.distributed.exec.worker import (
     DELETE,
     FORWARD,
@@ -90,27 +91,18 @@ class Batch:
             self.span = self._span_before_reading()
             frame = self._frame_of(jobs[0], records, ReportTimes())
             assert frame is not None
-            self._finish_single_job(self.runner.run(frame))
+            self._note_sources(self.runner.run(frame))
             return
-        if records is not None:
-            self.report = self.runner.run(records)
-            self.rows.source_folders = list(self.runner.log.steps)
-        self.span = Span(self.progress.processed_until, self._complete_until())
+        self._note_sources(TaskReport() if records is None else self.runner.run(records))
         add_evaluation_times(self.schedules, self.report.instants)
         sizes = BatchSizes(self.progress.row_count + self.report.row_count)
         is_collected = for_batch(self.program.physical.strategy, limits, sizes) == "collected"
         self.report_times = self._process_collected() if is_collected else self._process_by_jobs()
 
     def process_in_single_task(self, parse: Parse, earliest: int, first: Sequence[WorkerRecord]) -> None:
-        """Processes the batch in one task, from its sources to its outputs.
-
-        Args:
-            parse: reads the sources.
-            earliest: the time before which an event is late (integer ms).
-            first: the records that start the program, if it starts.
-        """
-        sources = SourceInput(parse, earliest, first)
-        self._finish_single_job(self._run_single_task(sources, self._span_before_reading(), ReportTimes()))
+        """Processes the batch in one task, from its sources to its outputs. The arguments are those of `SingleTask`."""
+        span = self._span_before_reading()
+        self._note_sources(self._run_single_task(span, ReportTimes(), parse, earliest, first))
         self.cached_rows = sum(handle.rows for handle in self.report.all(StateHandle)) if self.rows.keep else None
 
     def _process_collected(self) -> ReportTimes:
@@ -119,18 +111,17 @@ class Batch:
         report_times = self._report_times_of(self.program.physical.sinks)
         if not self.rows.source_files() and not self._time_advances():
             return report_times
-        return _reported(self.program, report_times, self._run_single_task(None, self.span, report_times))
+        return _reported(self.program, report_times, self._run_single_task(self.span, report_times))
 
-    def _run_single_task(self, sources: SourceInput | None, span: Span, report_times: ReportTimes) -> TaskReport:
-        """Runs all stages and the output in one task. sources: what it reads besides the rows of the sources that are
-        in files."""
+    def _run_single_task(self, span: Span, report_times: ReportTimes, *sources: Any) -> TaskReport:
+        """Runs all stages and the output in one task. The arguments are those of `SingleTask`."""
         stages = [stage.number for stage in self.program.stages]
-        states = (self.rows.single_task_state(part) for part in ([ORDERED_SCAN], stages, [OUTPUT_STAGE]))
-        step = SingleTask(self.program, sources, self.rows.source_files(), span, report_times, *states)
+        states = map(self.rows.single_task_state, ([ORDERED_SCAN], stages, [OUTPUT_STAGE]))
+        step = SingleTask(self.program, self.rows.source_files(), span, report_times, *[*states, *sources])
         return self.runner.run_tasks([self.runner.with_outputs(step)])
 
-    def _finish_single_job(self, report: TaskReport) -> None:
-        """Notes the report of the only job of the batch."""
+    def _note_sources(self, report: TaskReport) -> None:
+        """Notes the report of the job that has read the sources."""
         self.report = report
         self.rows.source_folders = list(self.runner.log.steps)
         self.span = Span(self.progress.processed_until, self._complete_until())
@@ -148,11 +139,8 @@ class Batch:
         latest = max(self.progress.watermark, self.report.latest_time)
         if self.last and latest > ALWAYS:
             return FOREVER - 1
-        return max(
-            self.progress.processed_until,
-            ALWAYS,
-            latest - 1 if self.program.needs_complete_instants and latest > ALWAYS else latest,
-        )
+        latest -= self.program.needs_complete_instants and latest > ALWAYS
+        return max(self.progress.processed_until, ALWAYS, latest)
 
     def _report_times_of(self, numbers: Collection[int]) -> ReportTimes:
         """Returns when the snapshots of some nodes are evaluated in this batch."""
@@ -163,10 +151,8 @@ class Batch:
     def progress_after(self, number: int | None) -> StagedProgress:
         """Returns how far the job has come after the batch. number: Spark's number of the micro-batch."""
         previous, log = self.progress, self.runner.log
-        watermark, latest_end = (
-            max(previous.watermark, self.report.latest_time),
-            max(previous.latest_end, log.latest_end),
-        )
+        watermark = max(previous.watermark, self.report.latest_time)
+        latest_end = max(previous.latest_end, log.latest_end)
         is_last = self.span.end == FOREVER - 1
         processed_until = self.span.end
         if is_last:  # nothing changes afterwards
@@ -237,9 +223,8 @@ class Batch:
             is_end: whether the job ends here, so that its records are stored.
         """
         is_timely = stage.has_event_time_nodes and self._time_advances()
-        rows = self.runner.with_wake(
-            self.runner.union([flow, self.rows.of_stage(stage.number)]), [stage.number], is_timely
-        )
+        rows = self.runner.union([flow, self.rows.of_stage(stage.number)])
+        rows = self.runner.with_wake(rows, [stage.number], is_timely)
         if rows is None:
             return None
         step = self._stage_step(stage, FORWARD, self.span)

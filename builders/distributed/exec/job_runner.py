@@ -74,6 +74,21 @@ class JobRunner:
         stages = (*(stage.number for stage in self.program.stages), OUTPUT_STAGE)
         return with_watermark(step, partition_places(stages, self.bucket_partitions))
 
+    def compact(self, step: WorkerStep, in_one_task: bool, folder: Folder) -> TaskReport | None:
+        """Runs the job that writes the whole state to a folder, and returns its report (None: there is no state).
+
+        Args:
+            step: compacts the state of a partition.
+            in_one_task: whether one task does it.
+            folder: where the state is written.
+        """
+        step, files = self.with_records(step, folder), self.versions.files()
+        if not files:
+            return None
+        if in_one_task:
+            return self.engine.run_tasks([task_output.over_files(step, self.versions.read, files)])
+        return self.engine.run(self.engine.shuffle(self.engine.read(files), step))
+
     # Frames; None stands for no records.
 
     def union(self, frames: Iterable[Frame | None]) -> Frame | None:

@@ -10,7 +10,7 @@ from squall.builders.distributed.exec.batch_log import Progress
 from squall.builders.distributed.exec.job_runner import JobRunner
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.io import task_output
-from squall.builders.distributed.io.engine import Folder, Frame, NodeMetrics, TaskReport
+from squall.builders.distributed.io.engine import Folder, Frame, TaskReport
 from squall.builders.distributed.io.parsing import Parse
 from squall.builders.distributed.io.records import DEAD_LETTER, DeadLetter, WorkerRecord, WorkerStep
 from squall.builders.distributed.plan.strategy import BatchLimits, BatchSizes, for_batch
@@ -37,16 +37,6 @@ class LoggedBatches(ABC):
         self.limits = limits
         self.runner = runner
         self.log = runner.log
-
-    @property
-    def committed_count(self) -> int:
-        """The number of committed batches."""
-        return self.log.committed_count
-
-    @property
-    def node_metrics(self) -> NodeMetrics:
-        """The metrics of the plan's nodes, over all batches of this process."""
-        return self.log.node_metrics
 
     @property
     @abstractmethod
@@ -83,14 +73,8 @@ class LoggedBatches(ABC):
     def process_unshuffled(
         self, parse: Parse, first: Sequence[WorkerRecord] = (), last: bool = False, keep: bool = True
     ) -> None:
-        """Processes such a batch, as `process` does.
-
-        Args:
-            parse: reads the sources.
-            first: the records that start the program, if it starts.
-            last: as for `process`.
-            keep: as for `process`.
-        """
+        """Processes such a batch, as `process` does. parse: reads the sources; first: the records that start the
+        program, if it starts."""
 
     @abstractmethod
     def process(self, records: Frame | None, last: bool = False, keep: bool = True) -> None:

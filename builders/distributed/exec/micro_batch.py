@@ -18,7 +18,6 @@ from functools import partial
 from squall.builders.distributed.exec.batch import Batch
 from squall.builders.distributed.exec.batch_log import MicroBatchLog
 from squall.builders.distributed.exec.batch_rows import StagedProgress
-from squall.builders.distributed.exec.compaction import run_compaction
 from squall.builders.distributed.exec.job_runner import JobRunner
 from squall.builders.distributed.exec.logged_batches import LoggedBatches
 from squall.builders.distributed.exec.ordered_scan_tasks import ordered_scan_step
@@ -117,12 +116,11 @@ class MicroBatches(LoggedBatches):
         stores them instead."""
         return step if self.program.ordered_scan.sources else self.runner.end_of_sources(step)
 
-    def _scanned_in_order(self, records: Frame, keep: bool) -> Frame:
+    def _scanned_in_order(self, records: Frame) -> Frame:
         """Returns the records of the sources after the ordered scan, if there is one."""
         if not self.program.ordered_scan.sources:
             return records
-        watermark = self.progress.state_watermark(self.program)
-        state = self.runner.versions.state([ORDERED_SCAN], self.runner.bucket_partitions, keep, watermark)
+        state = self._current.rows.state([ORDERED_SCAN])
         step = self.runner.end_of_sources(ordered_scan_step(self.program, state))
         return self.runner.engine.shuffle(records, step)
 
@@ -134,7 +132,7 @@ class MicroBatches(LoggedBatches):
 
     def process(self, records: Frame | None, last: bool = False, keep: bool = True) -> None:
         self.batch = Batch(self.runner, self.program, self.progress, self.schedules, last, keep)
-        records = None if records is None else self._scanned_in_order(records, keep)
+        records = None if records is None else self._scanned_in_order(records)
         self.batch.process(records, self.limits)
 
     def process_unshuffled(
@@ -151,7 +149,7 @@ class MicroBatches(LoggedBatches):
         self.rows_since_compaction += self.log.added_state_rows
         self.log.commit(self.progress, (*previous.folders, *self.log.steps), self.progress.folders)
         self.runner.versions.commit()
-        if self.committed_count - 1 - self.log.base_number >= self.limits.compaction_interval:
+        if self.log.committed_count - 1 - self.log.base_number >= self.limits.compaction_interval:
             self._compact()
 
     def _compact(self) -> None:
@@ -159,7 +157,7 @@ class MicroBatches(LoggedBatches):
         time."""
         step = compaction(self.program, self.progress.state_watermark(self.program))
         in_one_task = self.limits.fit_compaction_task(self.progress.row_count, self.rows_since_compaction)
-        run = partial(run_compaction, self.runner, step, in_one_task)
+        run = partial(self.runner.compact, step, in_one_task)
         report = self.log.compact(run, self.runner.versions, self.progress.folders)
         if report is not None:
             self.progress.state_rows = report.state_rows

@@ -81,7 +81,7 @@ class EvaluationTimes:
             if any(source.is_affected_by(event) for source in sources):
                 self.removed[number, event.time] = None
 
-    def messages(self, latest: int) -> Iterator[Instant]:
+    def records(self, latest: int) -> Iterator[Instant]:
         """Yields the records of the collected times. latest: the time up to which events have come (integer ms); it
         matters where reports are periodic."""
         if self.has_periods and latest > ALWAYS:

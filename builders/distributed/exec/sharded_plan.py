@@ -168,14 +168,14 @@ class Shards(LoggedBatches):
     def _run_tasks(self, inputs: Sequence[ShardInput], last: bool, keep: bool) -> None:
         """Runs the tasks. inputs: the input of each, by number of the shard."""
         base = (
-            self.committed_count
-            if self.committed_count - self.progress.base >= self.limits.compaction_interval
+            self.log.committed_count
+            if self.log.committed_count - self.progress.base >= self.limits.compaction_interval
             else self.progress.base
         )
         tasks = (
             ShardTask(
-                self.program, self.progress, self.max_update_steps, first=self.committed_count == 0, last=last,
-                whole=base == self.committed_count,
+                self.program, self.progress, self.max_update_steps, first=self.log.committed_count == 0, last=last,
+                whole=base == self.log.committed_count,
                 sharing=ShardSelection(len(inputs), shard), unread=shard_input,
                 state=self.runner.versions.state([shard], SINGLE_PARTITION, keep, self.progress.processed_until),
             )
@@ -191,7 +191,7 @@ class Shards(LoggedBatches):
         self.next_progress.number = self.progress.number if number is None else number
         self.progress = self.next_progress
         self.source_report, self.task_report = None, TaskReport()
-        is_full = self.progress.base == self.committed_count
+        is_full = self.progress.base == self.log.committed_count
         self.log.commit(self.progress, self.log.steps)
         self.runner.versions.commit(is_full)
         self.log.forget(self.progress.base - 1)
@@ -315,7 +315,7 @@ def _is_wanted(fact: Fact, predicates: Collection[Term]) -> bool:
 def _decoded(records: Iterable[Record]) -> Iterator[WorkerRecord]:
     """Yields the records of `shard_records` as it yields them."""
     for record in records:
-        if record.kind != ROW:
+        if record.type != ROW:
             yield record
         elif record.port:
             yield decode(record, EventTimes)
@@ -389,9 +389,9 @@ class ShardTask:
         for number, output in enumerate(self._outputs(event_loop, ordered_events(arrived))):
             yield Answer(pack_output(output), output.time, number.to_bytes(_POSITION_BYTES, "big"))
         if self.state.keep:
-            for id, slot, deltas in self._kept(event_loop, previous_state):
+            for id, slot, deltas in self._state_deltas(event_loop, previous_state):
                 for first in range(0, len(deltas), ROWS_PER_BATCH):
-                    yield RowBatch(STATE, self.share, 0, names.index(id), slot, deltas[first : first + ROWS_PER_BATCH])
+                    yield RowBatch(STATE, self.shard, 0, names.index(id), slot, deltas[first : first + ROWS_PER_BATCH])
             for name, time in (
                 ("processed_until", event_loop.watermark),
                 ("earliest", event_loop.buffer.earliest(event_loop.watermark)),
@@ -404,7 +404,7 @@ class ShardTask:
             yield self.state.put(0, event_loop, sum(event_loop.dataflow.state().values()))
 
     @property
-    def share(self) -> int:
+    def shard(self) -> int:
         """The number of the task's shard."""
         return self.sharing.numbers[0]
 
@@ -427,7 +427,7 @@ class ShardTask:
         options = Options(max_update_steps=self.steps, measure=self.program.measure)
         event_loop, state = EventLoop(self.program.plan, options), StateChangelog()
         for update in event_loop.dataflow.input.updates.values():
-            update.initial = [demand for demand in update.initial if self.sharing.of(demand.fact) == self.share]
+            update.initial = [demand for demand in update.initial if self.sharing.of(demand.fact) == self.shard]
         names = list(event_loop.states)
         state_deltas = self.state.read_deltas(self.state.versions, 0)
         state.deltas = {(names[node], slot): deltas for (node, slot), deltas in state_deltas.items()}
@@ -437,7 +437,9 @@ class ShardTask:
             event_loop.states.enable_changelog()
         return event_loop, state
 
-    def _kept(self, event_loop: EventLoop, previous_state: StateChangelog) -> Iterator[tuple[str, int, list[Delta]]]:
+    def _state_deltas(
+        self, event_loop: EventLoop, previous_state: StateChangelog
+    ) -> Iterator[tuple[str, int, list[Delta]]]:
         """Yields the state that is to be written."""
         if not self.whole:
             yield from event_loop.states.drain_changelog()

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
-from typing import NamedTuple
 
 import pyarrow
 
@@ -43,20 +42,6 @@ from squall.rdf import ALWAYS, FOREVER
 _START, _END = itemgetter(-3), itemgetter(-2)
 
 
-class SourceInput(NamedTuple):
-    """What a task reads of the sources.
-
-    Attributes:
-        parse: reads the sources.
-        earliest: the time before which events are late (integer ms).
-        first: the records that start the program, in its first batch.
-    """
-
-    parse: Parse
-    earliest: int
-    first: Sequence[WorkerRecord]
-
-
 @dataclass(frozen=True)
 class SingleTask:
     """The step that processes a micro-batch in a single task. It needs no input.
@@ -65,7 +50,6 @@ class SingleTask:
 
     Attributes:
         program: the physical plan.
-        sources: the sources; None: another job has read them.
         files: the files with rows of the sources: buffered ones, and what the other job has read.
         span: the time up to which instants have been processed, and that up to which they are complete if the sources
             bring nothing later.
@@ -73,20 +57,25 @@ class SingleTask:
         ordered_scan_state: the state of ordered scans.
         state: the state of all stages.
         end: the state of the sink nodes.
+        parse: reads the sources; None: another job has read them.
+        earliest: the time before which events are late (integer ms).
+        first: the records that start the program, in its first batch.
     """
 
     program: Program
-    sources: SourceInput | None
     files: Sequence[Folder]
     span: Span
     report_times: ReportTimes
     ordered_scan_state: State
     state: State
     end: State
+    parse: Parse | None = None
+    earliest: int = ALWAYS
+    first: Sequence[WorkerRecord] = ()
 
     @property
     def __name__(self) -> str:
-        return "all in one task" if self.sources else "all stages and the end"
+        return "all in one task" if self.parse else "all stages and the end"
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         self.program.prepare()
@@ -118,13 +107,12 @@ class SingleTask:
 
     def _coming(self) -> Iterator[WorkerRecord]:
         """Yields the initial records and those of the sources."""
-        if self.sources is None:
+        if self.parse is None:
             return
-        parse, earliest, first = self.sources
-        yield from first
+        yield from self.first
         facts: list[OrderedFact] = []
-        parsed = parse(iter(()), wanted_predicates(self.program), earliest)
-        for record in source_records(self.program, earliest, parsed, local_outbox):
+        parsed = self.parse(iter(()), wanted_predicates(self.program), self.earliest)
+        for record in source_records(self.program, self.earliest, parsed, local_outbox):
             if isinstance(record, OrderedFact):
                 facts.append(record)
             else:

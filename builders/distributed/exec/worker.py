@@ -118,7 +118,7 @@ def source_records(
     yield from outbox(dataflow, router)
     if latest > ALWAYS:
         yield Watermark(latest)
-    yield from report_times.messages(latest)
+    yield from report_times.records(latest)
     yield from map(SourceCount._make, (+counts).items())
     yield from metrics_of(program, dataflow)
 
@@ -534,14 +534,14 @@ class _FusedPartition(_Partition):
         hosted = {id for stage in stages for id in stage.nodes}
         fused = {id: star for id, star in program.physical.fused_joins.items() if id in hosted}
         super().__init__(program, stages, bucket_partitions, partition, fused)
-        self.came_as = {to: address for address, to in self.layout.addresses.items()}
+        self.input_of = {to: address for address, to in self.layout.addresses.items()}
 
     def add_input(self, address: Address, deltas: Sequence[Delta]) -> None:
         super().add_input(self.layout.addresses.get(address, address), deltas)
 
     def live_deltas(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
         for address, deltas in super().live_deltas(watermark):
-            yield self.came_as.get(address, address), deltas
+            yield self.input_of.get(address, address), deltas
 
     def restore(self, watermark: int, state: Mapping[Address, Sequence[Delta]]) -> None:
         super().restore(

@@ -54,14 +54,14 @@ SCHEMA = (
 
 
 class Record(NamedTuple):
-    """A record in the columns of `SCHEMA`: the type is in `kind`, the number of the stage in `level`.
+    """A record in the columns of `SCHEMA`, where the type is named `kind`, and the number of the stage `level`.
 
     For a `RowBatch`, `many` is the number of its deltas and `spans` holds their intervals. `start` and `end` are then
     the latest times at which one of them begins, and ends if one does (integer ms).
     """
 
-    kind: str
-    level: int
+    type: str
+    stage: int
     bucket: int
     node: int
     port: int
@@ -119,8 +119,8 @@ class OutputBatch(NamedTuple):
             columns = [
                 column(of_each[field.name][chunk], field.type)
                 if field.name in of_each
-                else pyarrow.repeat(pyarrow.scalar(getattr(alike, field.name), field.type), size)
-                for field in ARROW
+                else pyarrow.repeat(pyarrow.scalar(value, field.type), size)
+                for field, value in zip(ARROW, alike, strict=True)
             ]
             yield pyarrow.RecordBatch.from_arrays(columns, schema=ARROW)
 
@@ -256,19 +256,19 @@ WorkerOutput = WorkerRecord | OutputBatch
 """What workers output."""
 _EMPTY = Record("", 0, 0, 0, 0, "", 0, 0, 0)
 _BLANKS: dict[type, tuple[Record, tuple[str, ...]]] = {
-    Answer: (_EMPTY._replace(kind=ROW, level=OUTPUT_STAGE, end=FOREVER), ("row", "start", "spans")),
-    OrderedFact: (_EMPTY._replace(kind=ROW), ("level", "bucket", "node", "row", "start", "end", "weight")),
-    EventTimes: (_EMPTY._replace(kind=ROW), ("level", "row", "port")),
-    Watermark: (_EMPTY._replace(kind=WATERMARK), ("start", "end")),
-    SourceCount: (_EMPTY._replace(kind=SOURCE_COUNT), ("node", "start")),
-    Instant: (_EMPTY._replace(kind=INSTANT), ("row", "node", "start")),
-    NodeOutput: (_EMPTY._replace(kind=NODE_METRIC), ("node", "start", "end")),
-    StateHandle: (_EMPTY._replace(kind=STATE_HANDLE), ("node", "row", "start")),
-    OutputFile: (_EMPTY._replace(kind=OUTPUT_FILE), ("row",)),
-    RecordFile: (_EMPTY._replace(kind=RECORD_FILE), ("row", "level", "many", "start", "end")),
+    Answer: (_EMPTY._replace(type=ROW, stage=OUTPUT_STAGE, end=FOREVER), ("row", "start", "spans")),
+    OrderedFact: (_EMPTY._replace(type=ROW), ("stage", "bucket", "node", "row", "start", "end", "weight")),
+    EventTimes: (_EMPTY._replace(type=ROW), ("stage", "row", "port")),
+    Watermark: (_EMPTY._replace(type=WATERMARK), ("start", "end")),
+    SourceCount: (_EMPTY._replace(type=SOURCE_COUNT), ("node", "start")),
+    Instant: (_EMPTY._replace(type=INSTANT), ("row", "node", "start")),
+    NodeOutput: (_EMPTY._replace(type=NODE_METRIC), ("node", "start", "end")),
+    StateHandle: (_EMPTY._replace(type=STATE_HANDLE), ("node", "row", "start")),
+    OutputFile: (_EMPTY._replace(type=OUTPUT_FILE), ("row",)),
+    RecordFile: (_EMPTY._replace(type=RECORD_FILE), ("row", "stage", "many", "start", "end")),
 }
 """How each type is encoded: a record without its fields, and the columns of these."""
-_REPORTS: dict[str, type[Report]] = {_BLANKS[report][0].kind: report for report in get_args(Report)}
+_REPORTS: dict[str, type[Report]] = {_BLANKS[report][0].type: report for report in get_args(Report)}
 
 
 def _encoder(blank: Record, columns: Sequence[str]) -> Callable[[Any], Record]:
@@ -287,7 +287,7 @@ def _decoder(as_type: Any, columns: Sequence[str]) -> Callable[[Record], Any]:
 _ENCODERS: dict[type, Callable[[Any], Record]] = {
     Record: lambda record: record,
     RowBatch: RowBatch.encode,
-    DeadLetter: lambda dead_letter: _EMPTY._replace(kind=DEAD_LETTER, row=json.dumps(dead_letter)),
+    DeadLetter: lambda dead_letter: _EMPTY._replace(type=DEAD_LETTER, row=json.dumps(dead_letter)),
     **{type: _encoder(*format) for type, format in _BLANKS.items()},
 }
 _DECODERS = {type: _decoder(type, columns) for type, (_, columns) in _BLANKS.items()}
@@ -305,7 +305,7 @@ def decode(record: Record, as_type: type[_T]) -> _T:
 
 def reports_in(records: Iterable[Record]) -> Iterator[Report]:
     """Yields the reports among some records."""
-    return (decode(record, _REPORTS[record.kind]) for record in records if record.kind in _REPORTS)
+    return (decode(record, _REPORTS[record.type]) for record in records if record.type in _REPORTS)
 
 
 ARROW = pyarrow.schema(
