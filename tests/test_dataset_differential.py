@@ -89,7 +89,14 @@ VARIABLES = (*"xyzstnmlw", *(f"{letter}{depth}" for letter in "gbn" for depth in
 
 
 def queries(heads: Sequence[tuple[str, str]], pattern: st.SearchStrategy[str]) -> st.SearchStrategy[Query]:
-    return st.builds(lambda ends, group: Query(ends[0], group, ends[1]), st.sampled_from(heads), pattern)
+    drawn = st.builds(lambda ends, group: Query(ends[0], group, ends[1]), st.sampled_from(heads), pattern)
+    return drawn.filter(_has_new_names)
+
+
+def _has_new_names(query: Query) -> bool:
+    """Returns whether the names behind ``AS`` in the head are new, as they have to be."""
+    names = re.findall(r"AS (\?\w+)\)", query.head)
+    return not set(names).intersection(re.findall(r"\?\w+", query.group))
 
 
 def by_graph(data: Data) -> dict[str, tuple[Triple, ...]]:

@@ -226,6 +226,25 @@ def test_a_window_declared_twice_is_an_error() -> None:
         )
 
 
+@pytest.mark.fault("S12", "P7")
+@pytest.mark.parametrize(
+    ("language", "clause", "thing", "reading"),
+    [
+        ("sparql", "FROM NAMED <http://ex/g>", "named graph <http://ex/g>", "GRAPH <http://ex/g>"),
+        ("csparql", "FROM NAMED STREAM <http://ex/s> [RANGE 1s STEP 1s]", "named stream <http://ex/s>", "GRAPH ?g"),
+        ("sparqlstream", "FROM NAMED STREAM <http://ex/s> [NOW - 1 S]", "named stream <http://ex/s>", "GRAPH ?g"),
+        ("rspql", "FROM NAMED WINDOW <http://ex/w> ON <http://ex/s> [RANGE PT1S]", "window <http://ex/w>", "WINDOW ?w"),
+    ],
+)
+def test_a_named_graph_that_nothing_reads_is_a_warning(language: str, clause: str, thing: str, reading: str) -> None:
+    """The kind of S12 and P7: queries of SPARQLStream's engine have no `GRAPH`, and would answer nothing, silently."""
+    query = f"SELECT ?s {clause} WHERE {{ {{}} {{ ?s ?p ?o }} }}"
+    assert [warning.message for warning in warnings(squall.compile(query, lexer=language))] == [
+        f"nothing reads the {thing}"
+    ]
+    assert not warnings(squall.compile(query.replace("{ ?s", f"{reading} {{ ?s"), lexer=language))
+
+
 @pytest.mark.fault("S12")
 def test_a_graph_with_the_name_of_a_window_is_a_warning() -> None:
     """S12."""

@@ -138,7 +138,23 @@ def of_query(query: q.Query, notes: Notes) -> ActiveDataset:
     """
     if not query.dataset and q.stream_windows(query):
         return WITHOUT_STREAMS
+    if not q.reads_by_name(query):
+        _warn_of_unread_names(query.dataset, notes)
     return dataset(query.dataset, notes)
+
+
+def _warn_of_unread_names(clauses: Iterable[q.DatasetClause], notes: Notes) -> None:
+    """Warns of each named graph, stream and window of a query whose patterns all read the default graph."""
+    for clause in clauses:
+        match clause:
+            case q.FromNamed(graph=name, whole=False):
+                hint = f"read it by `GRAPH {name} {{ ... }}`, or have it in the default graph: `FROM {name}`"
+                notes.warn(f"nothing reads the named graph {name}", clause.origin, hint)
+            case q.FromStream(stream=name, named=True):
+                hint = f"read it by `GRAPH {name} {{ ... }}`, or have it in the default graph: `FROM STREAM {name}`"
+                notes.warn(f"nothing reads the named stream {name}", clause.origin, hint)
+            case q.FromWindow(name=name):
+                notes.warn(f"nothing reads the window {name}", clause.origin, f"read it by `WINDOW {name} {{ ... }}`")
 
 
 def dataset(clauses: Iterable[q.DatasetClause], notes: Notes) -> ActiveDataset:

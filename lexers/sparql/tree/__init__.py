@@ -67,7 +67,15 @@ from squall.lexers.sparql.tree.queries import (
     SelectItem,
     SelectQuery,
 )
-from squall.lexers.sparql.tree.scope import assigned, in_scope, mentioned, shown, stream_windows, substituted
+from squall.lexers.sparql.tree.scope import (
+    assigned,
+    in_scope,
+    mentioned,
+    reads_by_name,
+    shown,
+    stream_windows,
+    substituted,
+)
 from squall.lexers.sparql.tree.updates import DeleteData, InsertData, Load, Manage, Modify, Operation, Transfer
 
 __all__ = [
@@ -79,5 +87,5 @@ __all__ = [
     "QuadPattern", "Query", "Range", "Registration", "Repeat", "SelectItem", "SelectQuery", "Service", "Slot",
     "Statement", "Steps", "StreamWindow", "SubSelect", "TimeRange", "Timestamp", "Transfer", "TriplePattern",
     "TriplesBlock", "Union", "Values", "Window", "assigned", "expressed", "in_scope", "is_unnamed", "iso_duration",
-    "mentioned", "shown", "slot", "stream_windows", "substituted",
+    "mentioned", "reads_by_name", "shown", "slot", "stream_windows", "substituted",
 ]  # fmt: skip

@@ -62,6 +62,11 @@ def stream_windows(part: object) -> tuple[StreamWindow, ...]:
     return tuple(_inside(part, StreamWindow))
 
 
+def reads_by_name(part: object) -> bool:
+    """Returns whether a part of a tree has patterns over named graphs or windows (``GRAPH``, ``WINDOW``)."""
+    return any(True for kind in (Graph, Window) for _ in _inside(part, kind))
+
+
 def _inside(part: object, kind: type[_Part]) -> Iterator[_Part]:
     """Yields all parts of a type in a part of a tree."""
     if isinstance(part, kind):
