@@ -14,6 +14,7 @@ from squall.model import System, rules
 from squall.model.slicing import slice_rules
 from squall.rdf import ALWAYS, Event, Solution
 from squall.translators.owl import translator
+from tests.bench.ontology import measured
 from tests.laws import examples, hold
 from tests.owl_rdf import triples_of
 from tests.test_owl_laws import CLASSES, DECLARATIONS, assertions, axioms
@@ -80,3 +81,9 @@ def test_a_slice_has_the_answers_of_all_rules(many: int) -> None:
 
     given = {"schema": st.lists(axioms, min_size=2, max_size=6), "data": st.lists(assertions, min_size=4, max_size=9)}
     hold(law, many, query=st.sampled_from(queries), **given)
+
+
+def test_the_benchmark_of_ontologies_has_equal_answers_in_all_ways() -> None:
+    figures = measured(1100, 1, ("given", "program", "rhodf"))
+    (count,) = {answers for _, answers in figures.values()}
+    assert count > 0

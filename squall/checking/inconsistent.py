@@ -37,7 +37,7 @@ def _violations(ontology: System) -> set[tuple[Term, Term]]:
     silent = rulesets.prepared(ontology, background=True)
     query = System(joinables=(Pattern(_RULE, rulesets.VIOLATED_BY, _WHO),), consequences=(Select((_RULE, _WHO)),))
     outputs = squall.run(squall.plan(System(subsystems=(silent, query))), [], of=Solution)
-    rows = (output.fact.values for output in outputs if isinstance(output.fact, Solution))
+    rows = (output.fact.values for output in outputs)
     return {(rule, who) for rule, who in rows if rule is not None and who is not None}
 
 
