@@ -319,7 +319,7 @@ def add_whole_plan(root: Any, graph: Graph, program: Program, pipeline_input: In
     collections = _sources(root, graph.sources.name, worker, routes, pipeline_input)
     start = root | f"{name}: start" >> beam.Create([tagged.value for tagged in routes(to_arrow([start_record()]))])
     rows = _grouped([collections[name], start], name)
-    _ = rows | name >> beam.FlatMap(_writing(pipeline_input.folder, _ANSWERS, _running_task(task)))
+    _ = rows | name >> beam.FlatMap(_writing(pipeline_input.folder, _ANSWERS, lambda parts: task(_decoded(parts))))
     _write_reports(_grouped([collections[_REPORTS]], _REPORTS), pipeline_input.folder, _REPORTS)
 
 
@@ -329,13 +329,6 @@ def _finding(program: Program, parse: Parse, steps: int) -> Worker:
         return to_arrow(shard_records(program.plan, ALWAYS, parse(batches, None, ALWAYS), steps))
 
     return find
-
-
-def _running_task(task: ShardTask) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBatch]]:
-    def run(parts: Iterable[bytes]) -> Iterator[pyarrow.RecordBatch]:
-        return task(_decoded(parts))
-
-    return run
 
 
 # What comes of it

@@ -116,7 +116,8 @@ class Batch:
     def _run_single_task(self, span: Span, report_times: ReportTimes, *sources: Any) -> TaskReport:
         """Runs all stages and the output in one task. The arguments are those of `SingleTask`."""
         stages = [stage.number for stage in self.program.stages]
-        states = map(self.rows.single_task_state, ([ORDERED_SCAN], stages, [OUTPUT_STAGE]))
+        groups = [ORDERED_SCAN], stages, [OUTPUT_STAGE]
+        states = (self.rows.state(group, in_one_task=True) for group in groups)
         step = SingleTask(self.program, self.rows.source_files(), span, report_times, *[*states, *sources])
         return self.runner.run_tasks([self.runner.with_outputs(step)])
 

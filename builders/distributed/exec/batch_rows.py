@@ -13,7 +13,7 @@ from squall.builders.distributed.exec.state_cache import State
 from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import Folder, Frame
 from squall.builders.distributed.io.records import BUFFERED, ROW
-from squall.builders.distributed.plan.buckets import OUTPUT_STAGE, SINGLE_PARTITION, BucketPartitions
+from squall.builders.distributed.plan.buckets import OUTPUT_STAGE, SINGLE_PARTITION
 from squall.rdf import ALWAYS
 
 
@@ -93,14 +93,8 @@ class BatchRows:
         later_folders = [folder for folder in self.runner.log.steps if folder not in self.source_folders]
         return self.runner.union([rows, self.runner.stored(later_folders, [ROW], [stage])])
 
-    def state(self, stages: Iterable[int], keep: bool = False) -> State:
-        """Returns the state of some stages where several tasks run. keep: whether it is needed in any case."""
-        return self._state(stages, self.runner.bucket_partitions, keep or self.keep)
-
-    def single_task_state(self, stages: Iterable[int]) -> State:
-        """Returns the state of some stages where one task runs."""
-        return self._state(stages, SINGLE_PARTITION, self.keep)
-
-    def _state(self, stages: Iterable[int], bucket_partitions: BucketPartitions, keep: bool) -> State:
+    def state(self, stages: Iterable[int], keep: bool = False, in_one_task: bool = False) -> State:
+        """Returns the state of some stages. keep: whether it is needed in any case."""
         watermark = self.progress.state_watermark(self.program)
-        return self.runner.versions.state(stages, bucket_partitions, keep, watermark)
+        partitions = SINGLE_PARTITION if in_one_task else self.runner.bucket_partitions
+        return self.runner.versions.state(stages, partitions, keep or self.keep, watermark)
