@@ -99,6 +99,16 @@ def test_jobs_end_where_the_driver_needs_a_report(rules: str, changes: dict[str,
     assert [number for job in physical.jobs for number in job.stages] == [stage.number for stage in physical.stages]
 
 
+@JOBS
+def test_an_engine_of_one_job_iterates_nothing(rules: str, changes: dict[str, Any], jobs: list[str]) -> None:
+    physical = physical_plan(planned(rules, **changes), in_one_job=True)
+    stages = ", ".join(f"stage {stage.number}" for stage in physical.stages)
+    assert physical.as_data()["jobs"] == [f"sources, {stages}, end"]
+    assert not any(stage.recursive for stage in physical.stages)
+    exchanges = {entry["exchange"] for stage in physical.as_data()["stages"] for entry in stage["inputs"]}
+    assert ("single" in exchanges) is any("until no rows move" in job for job in jobs)
+
+
 SMALL = stream("1 :a :p :b\n1 :b :q :c\n1 :b :r :c\n1 :b :s :a\n2 :c :s :b\n3 :c :p :d\n3 :d :s :c\n4 :z :p :z")
 
 
