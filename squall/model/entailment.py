@@ -42,15 +42,18 @@ def with_entailment_by_window(system: System) -> System:
     Args:
         system: The system, with all windows. Its rule sets are the subsystems that are background knowledge.
     """
-    # In one piece: the conditions of sharing one instance, and what happens without it.
     rule_sets = tuple(part for part in system.subsystems if part.is_background)
     programs = tuple(part for part in system.subsystems if not part.is_background)
     if not rule_sets or not programs:
         return system
     programs = tuple(_with_warning(program) for program in programs)
     rule_sets = slice_rules(rule_sets, programs)
-    if not any(rule for rule_set in rule_sets for rule in rules(rule_set)):
-        return replace(system, subsystems=programs)
+    has_rules = any(True for rule_set in rule_sets for _ in rules(rule_set))
+    return _with_closures(system, rule_sets, programs) if has_rules else replace(system, subsystems=programs)
+
+
+def _with_closures(system: System, rule_sets: tuple[System, ...], programs: tuple[System, ...]) -> System:
+    """Returns the system in which programs read the closures of rule sets: of one instance, if they can share it."""
     own_sources = {_plain(rule.sources) for rule_set in rule_sets for rule in rules(rule_set) if rule.joinables}
     read_sources = {
         part.sources
