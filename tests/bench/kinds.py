@@ -212,6 +212,10 @@ KINDS = {
     "facts read without a set": Kind(
         "rdfs", 100_000, _initialised(state.ReadFacts, lambda self: setattr(self, "deduplicates", True))
     ),
+    "outputs without a set": Kind(
+        "rdfs", 100_000,
+        _replaced(state.SnapshotOutput, "_fresh", lambda self, port, key, rows: self.set.fresh(key, rows)),
+    ),
     "construct by constant": Kind(
         "many-1000", 20_000, _replaced(layout, "_take_constructs", lambda plan, filters, targets: iter(()))
     ),

@@ -127,7 +127,12 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
             case ops.Distinct():
                 return PassThrough() if self._are_unique(node) else SnapshotDistinct()
             case _:
-                return SnapshotOutput(cast(AppendOnlyOutput, make_output_operator(*self.plan.sink, self.plan)))
+                once = {
+                    port
+                    for port, edge in enumerate(node.inputs)
+                    if self._eliminates_duplicates(self.plan.by_id[edge.node])
+                }
+                return SnapshotOutput(cast(AppendOnlyOutput, make_output_operator(*self.plan.sink, self.plan)), once)
 
     def _are_unique(self, node: Node) -> bool:
         """Returns whether a set has no duplicates anyway.
@@ -139,6 +144,10 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         return all(_distinguishes_facts(input_node.op) for input_node in inputs) and all(
             isinstance(maker, ops.Scan | ops.Distinct) for maker in makers
         )
+
+    def _eliminates_duplicates(self, node: Node) -> bool:
+        """Returns whether a node is a set that looks for duplicates."""
+        return isinstance(node.op, ops.Distinct) and not self._are_unique(node)
 
     def _step(self, node: Node) -> Step:
         """Returns the step of a stateless node."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any, cast
 
@@ -194,35 +194,58 @@ class SnapshotClosure:
 
 
 class SnapshotOutput:
-    """The facts of the answer."""
+    """The facts of the answer.
 
-    def __init__(self, op: AppendOnlyOutput) -> None:
+    Args:
+        op: The output operator.
+        once: The inputs that bring no fact twice.
+    """
+
+    def __init__(self, op: AppendOnlyOutput, once: Collection[int]) -> None:
         self.remembers = op.remembers
         self.name = op.name
+        self.unique_ports = once
+        self.undeduplicated: dict[Hashable, tuple[int, list[Rows]]] = {}
+        """The facts by key, where one input that brings no fact twice has brought all facts of the key."""
         self.set = SnapshotDistinct()
-        self.pending: list[KeyedRows] = []
+        """The other facts."""
+        self.pending: list[tuple[int, KeyedRows]] = []
 
     def apply(self, port: int, parts: Iterable[KeyedRows]) -> Iterator[KeyedRows]:
-        self.pending += parts
+        self.pending += zip(repeat(port), parts)
         return iter(())
 
     def flush(self, time: int) -> list[Output]:
         pending, self.pending = self.pending, []
         outputs: list[Output] = []
-        for key, rows, maker, _ in pending:
-            fresh, rule = self.set.fresh(key, rows), self.name or maker
+        for port, (key, rows, maker, _) in pending:
+            fresh, rule = self._fresh(port, key, rows), self.name or maker
             if not isinstance(key, str) or key[0] != "<" or '"' in map(_FIRST, map(_FIRST, fresh)):
                 outputs += [new_tuple(Output, (row_fact(row), time, rule)) for row in fresh if is_rdf(row)]
             else:  # nearly all rows, without Python code for each
                 triples = map(new_tuple, repeat(Triple), fresh)
                 outputs += map(new_tuple, repeat(Output), zip(triples, repeat(time), repeat(rule)))
         if not self.remembers:
+            self.undeduplicated.clear()
             self.set.facts.clear()
         return outputs
 
+    def _fresh(self, port: int, key: Hashable, rows: Rows) -> Rows:
+        """Returns the facts that are new."""
+        if key not in self.set.facts:
+            only, before = self.undeduplicated.setdefault(key, (port, []))
+            if only == port and port in self.unique_ports:
+                before.append(rows)
+                return rows
+            for part in before:
+                self.set.fresh(key, part)
+            del self.undeduplicated[key]
+        return self.set.fresh(key, rows)
+
     def export_state(self) -> Iterator[tuple[int, Sequence[Row]]]:
-        for _, rows in self.set.export_state():
+        alone = chain.from_iterable(rows for _, parts in self.undeduplicated.values() for rows in parts)
+        for rows in (alone, *(rows for _, rows in self.set.export_state())):
             yield 0, [(*row, "") for row in rows]
 
     def size(self) -> int:
-        return self.set.size()
+        return self.set.size() + sum(len(rows) for _, parts in self.undeduplicated.values() for rows in parts)
