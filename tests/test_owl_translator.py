@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -210,6 +211,35 @@ def test_imports_are_read_once_from_their_files(tmp_path: Path) -> None:
         squall.compile(main)
     assert caught.value.origin is not None
     assert "--graph urn:part=FILE" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("name", "address"), [("part.txt", "part.txt?format=ttl"), ("part.ttl.gz", "part.ttl.gz"),
+                          ("part.gz", "part.gz?format=ttl"), ("part.owl.gz", "part.owl.gz")],
+)  # fmt: skip
+def test_the_format_of_an_import_may_be_given_and_it_may_be_compressed(tmp_path: Path, name: str, address: str) -> None:
+    text = (
+        b"@prefix : <http://example.org/> . <urn:part> a <http://www.w3.org/2002/07/owl#Ontology> . "
+        b":A <http://www.w3.org/2000/01/rdf-schema#subClassOf> :B ."
+    )
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    (rules := tmp_path / "r.rifps").write_text(
+        "Document(Prefix(e <http://example.org/>) Import(<urn:part> <http://www.w3.org/ns/entailment/OWL-Direct>)"
+        "Group(Forall ?x (?x[e:is -> e:B] :- ?x[<http://www.w3.org/1999/02/22-rdf-syntax-ns#type> -> e:B])))"
+    )
+    (main := tmp_path / "main.ofn").write_text(f"{PREFIXES} Ontology(<urn:main> Import(<urn:part>))")
+    for program, conclusion in ((rules, ":x :is :B ."), (main, ":x a :B .")):
+        system = squall.compile(program, documents={"urn:part": str(tmp_path / address)})
+        assert facts(conclusion)[0] in derived(system, ":x a :A .")
+
+
+@pytest.mark.parametrize("address", ["part.gz", "none.ttl", "part.gz?format=xyz", "part.gz?form=ttl"])
+def test_an_import_that_cannot_be_read(tmp_path: Path, address: str) -> None:
+    (tmp_path / "part.gz").write_bytes(gzip.compress(b"@prefix")[:9])
+    (main := tmp_path / "main.ofn").write_text(f"{PREFIXES} Ontology(<urn:main> Import(<urn:part>))")
+    with pytest.raises(TranslatorError, match="the ontology <urn:part>") as caught:
+        squall.compile(main, documents={"urn:part": str(tmp_path / address)})
+    assert caught.value.origin is not None
 
 
 INCONSISTENT = f"{PREFIXES} Ontology(\n{{}}DisjointClasses(:A :B)\nClassAssertion(:A :x)\nClassAssertion(:B :x))"

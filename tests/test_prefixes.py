@@ -27,10 +27,11 @@ PROGRAMS = {
     "cqels": "{declared} SELECT ?x WHERE {{ STREAM ex:s [RANGE 1s] {{ ?x ex:p :b }} }}",
     "sparqlstream": "{declared} SELECT ?x FROM STREAM ex:s [NOW - 1 S] WHERE {{ ?x ex:p :b }}",
     "jena": "{declared}\n[r: (?x ex:p :b) -> (?x ex:q 1)]",
+    "owl": "{declared} Ontology(SubClassOf(ObjectHasValue(ex:p :b) ex:Q))",
     "rifps": "Document({declared} Group(Forall ?x (?x[ex:q -> 1] :- ?x[ex:p -> ex:b])))",
 }
 """A program in each language that uses the prefix `ex`, and, if the language has it, the empty prefix."""
-DECLARATIONS = {"jena": "@prefix {}: <{}> .\n", "rifps": "Prefix({} <{}>) "}
+DECLARATIONS = {"jena": "@prefix {}: <{}> .\n", "owl": "Prefix({}:=<{}>) ", "rifps": "Prefix({} <{}>) "}
 
 
 def declared(language: str, **prefixes: str) -> str:

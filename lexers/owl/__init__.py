@@ -14,31 +14,36 @@ from squall.rdf import Triple
 if TYPE_CHECKING:
     from pyoxigraph import RdfFormat
 
+    from squall.streams.formats import Format
 
-def lexer(text: str, name: str, prefixes: Mapping[str, str] | None = None) -> tree.Ontology:
+
+def lexer(
+    text: str, name: str, prefixes: Mapping[str, str] | None = None, format: Format | None = None
+) -> tree.Ontology:
     """Parses an OWL 2 ontology, by what its text begins with, and by the ending of its name.
 
     Args:
         text: The text.
         name: Its name, such as a path. Relative IRIs in RDF are resolved against it.
         prefixes: Prefixes from outside, for functional-style syntax.
+        format: The format, if neither the text nor the name says it.
 
     Raises:
         LexerError: There is an error.
         Errors: There are several errors.
     """
     text = text.removeprefix("\ufeff")
-    if _is_functional(text, name):
+    if format is None and _is_functional(text, name):
         from squall.lexers.owl.functional import read
 
         return read(text, name, prefixes or {})
     from squall.lexers.owl.mapping import ontology
 
-    return ontology(triples(text, name), name)
+    return ontology(triples(text, name, format), name)
 
 
-def triples(text: str, name: str) -> list[Triple]:
-    """Returns the triples of an ontology in a syntax of RDF.
+def triples(text: str, name: str, format: Format | None = None) -> list[Triple]:
+    """Returns the triples of an ontology in a syntax of RDF: that of a format, or of the name or the text.
 
     Raises:
         LexerError: The text is malformed.
@@ -50,7 +55,8 @@ def triples(text: str, name: str) -> list[Triple]:
     base = Path(name).absolute().as_uri()
     try:
         with bounded():
-            quads = list(pyoxigraph.parse(text.encode(), format=_syntax(text, name), base_iri=base))
+            syntax = _syntax(text, name) if format is None else format.syntax
+            quads = list(pyoxigraph.parse(text.encode(), format=syntax, base_iri=base))
             statements = statements_of_quads(quads, label_suffixer(suffix(name)))
     except SyntaxError as error:
         origin = Origin(name, text, error.lineno, error.offset or 1) if error.lineno else None
@@ -69,8 +75,10 @@ def _is_functional(text: str, name: str) -> bool:
 def _syntax(text: str, name: str) -> RdfFormat:
     """Returns the syntax of RDF that a text is in, by the ending of its name, or else by its first characters."""
     from squall.streams.formats import of_path
+    from squall.streams.formats.compression import split_ending
 
-    path_format = None if name.lower().endswith((".owl", ".rdf")) else of_path(name)
+    plain = split_ending(name)[0]
+    path_format = None if plain.lower().endswith((".owl", ".rdf")) else of_path(plain)
     if path_format is not None:
         return path_format[0].syntax
     from pyoxigraph import RdfFormat

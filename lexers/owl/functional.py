@@ -13,6 +13,7 @@ from lark import Lark, Token, Tree
 
 from squall.errors import LexerError, Origin, SquallError, did_you_mean, raise_all
 from squall.lexers.owl import tree
+from squall.lexers.prefixes import declaration_hint
 from squall.lexers.reading import Phrase, Reader, expected_hint, expected_phrases
 from squall.lexers.text import Text
 from squall.rdf import OWL, RDF, RDFS, XSD, Term, iri, iri_text, literal
@@ -294,7 +295,8 @@ class _Building:
     def _expanded(self, token: Any) -> str:
         prefix, _, local = str(token).partition(":")
         if prefix not in self.prefixes:
-            hint = did_you_mean(prefix, self.prefixes) or f"declare it: `Prefix({prefix}:=<http://example.org/>)`"
+            namespace = "http://example.org/"
+            hint = declaration_hint(prefix, self.prefixes, f"Prefix({prefix}:=<{namespace}>)", namespace)
             raise LexerError(f"the prefix `{prefix}:` is not declared", self._token_origin(token), hint)
         return self.prefixes[prefix] + local
 
