@@ -59,6 +59,13 @@ subclasses = st.recursive(
     max_leaves=3,
 )
 counts = st.sampled_from([0, 1])
+
+
+def objects_first(properties: tuple[tree.Property, ...]) -> tuple[tree.Property, ...]:
+    """Returns properties in the order in which a key lists them."""
+    return tuple(sorted(properties, key=lambda item: item.is_data))
+
+
 superclasses = st.recursive(
     classes | values_of | st.builds(tree.Complement, subclasses) | st.just(tree.Class(tree.NOTHING)),
     lambda inner: (
@@ -94,7 +101,7 @@ axioms = (
         named_properties,
     )
     | st.builds(tree.Characteristic, st.just("Functional"), data_properties)
-    | st.builds(tree.HasKey, classes, several(named_properties | data_properties, 1, 2))
+    | st.builds(tree.HasKey, classes, several(named_properties | data_properties, 1, 2).map(objects_first))
     | st.builds(tree.SameIndividual, several(individuals, 2, 2))
     | st.builds(tree.DifferentIndividuals, several(individuals))
     | st.builds(tree.ClassAssertion, superclasses, individuals)
