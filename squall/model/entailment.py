@@ -55,11 +55,7 @@ def with_entailment_by_window(system: System) -> System:
 def _with_closures(system: System, rule_sets: tuple[System, ...], programs: tuple[System, ...]) -> System:
     """Returns the system in which programs read the closures of rule sets: of one instance, if they can share it."""
     own_sources = {_plain(rule.sources) for rule_set in rule_sets for rule in rules(rule_set) if rule.joinables}
-    read_sources = {
-        part.sources
-        for part in _parts(programs)
-        if isinstance(part, System) and part.name != GRAPH_EXISTS and _reads_triples(part)
-    }
+    read_sources = _read_sources(programs)
     if set(map(_plain, read_sources)) <= own_sources:
         if read_sources and all(source.sparql_dataset for sources in read_sources for source in sources):
             rule_sets = tuple(map(_over_dataset, rule_sets))
@@ -68,6 +64,12 @@ def _with_closures(system: System, rule_sets: tuple[System, ...], programs: tupl
     rewritten = [closures.rewritten(program) for program in programs]
     instances = [rule for closure in closures.by_sources.values() for rule in closure.instance(rule_sets)]
     return replace(system, subsystems=(System(subsystems=tuple(instances)), *rewritten))
+
+
+def _read_sources(programs: Sequence[System]) -> set[Sources]:
+    """Returns the sources of the parts of programs that read triples."""
+    systems = (part for part in _parts(programs) if isinstance(part, System) and part.name != GRAPH_EXISTS)
+    return {part.sources for part in systems if _reads_triples(part)}
 
 
 def _parts(programs: Sequence[System]) -> Iterator[Part]:

@@ -158,12 +158,19 @@ class _Rewriting:
         if relation == SUPERCLASSES:
             pairs = ((name, above) for name in schema.classes for above in schema.superclasses(name))
             return {(name, above) for name, above in pairs if name != above}
-        if relation in (SUPERPROPERTIES, INVERSES):
-            readings = ((name, *above) for name in schema.properties for above in schema.superproperties(name))
-            pairs = ((name, above) for name, above, inverse in readings if inverse == (relation == INVERSES))
-            return {(name, above) for name, above in pairs if is_iri(above) and (name != above or relation == INVERSES)}
+        if relation == SUPERPROPERTIES:
+            return {(name, above) for name, above in self._superproperties(inverse=False) if name != above}
+        if relation == INVERSES:
+            return set(self._superproperties(inverse=True))
         inverse = relation == OBJECT_TYPES
         return {(name, type) for name in schema.properties for type in schema.types(Reading(name, inverse))}
+
+    def _superproperties(self, inverse: bool) -> Iterator[tuple[Term, Term]]:
+        """Yields properties, each with those that follow from it, as they are or inversely."""
+        for name in self.schema.properties:
+            for above, is_inverse in self.schema.superproperties(name):
+                if is_inverse == inverse and is_iri(above):
+                    yield name, above
 
     def system(self, part: Any) -> Any:
         """Returns a part of a system with patterns under entailment. Joinables are those of the nearest system."""

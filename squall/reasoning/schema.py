@@ -165,17 +165,21 @@ class Schema:
             readings = [reading for reading in self.superproperties(predicate) if is_iri(reading.property)]
             ends = [(inverse, self.types(Reading(predicate, inverse))) for inverse in (False, True)]
             for triple in of_predicate:
-                for property, inverse in readings:
-                    subject, object = triple[::-2] if inverse else triple[::2]
-                    if is_literal(subject):
-                        continue
-                    yield Triple(subject, property, object)
-                    if property == TYPE:
-                        yield from (Triple(subject, TYPE, name) for name in self.superclasses(object))
+                for reading in readings:
+                    yield from self._read_as(triple, reading)
                 for inverse, classes in ends:
                     individual = triple.object if inverse else triple.subject
                     if not is_literal(individual):
                         yield from (Triple(individual, TYPE, name) for name in classes)
+
+    def _read_as(self, triple: Triple, reading: Reading) -> Iterator[Triple]:
+        """Yields what a triple says by another reading of its property: a triple, and its superclasses if any."""
+        subject, object = triple[::-2] if reading.inverse else triple[::2]
+        if is_literal(subject):
+            return
+        yield Triple(subject, reading.property, object)
+        if reading.property == TYPE:
+            yield from (Triple(subject, TYPE, name) for name in self.superclasses(object))
 
     # Downwards: from what a class or a property follows
 
