@@ -443,7 +443,7 @@ def test_a_sweep_finds_the_more_expensive_plan() -> None:
     cheap, expensive = sweep.Cost(1, 1e8, 5), sweep.Cost(1.5, 1e8, 5)
     assert sweep.Comparison("p", greedy=cheap, rete=expensive).ratios == (1.5, 1)
     assert sweep.Comparison("p", greedy=cheap, rete=sweep.TOO_MUCH).ratios == (math.inf, math.inf)
-    assert sweep.Comparison("p", greedy=sweep.Cost(0.01, 0, 5), rete=sweep.Cost(0.05, 1e6, 5)).ratios == (1, 1)
+    assert sweep.Comparison("p", greedy=sweep.Cost(0.01, 0, 5), rete=sweep.Cost(0.15, 1e6, 5)).ratios == (1, 1)
     assert not sweep.Comparison("p", greedy=cheap, rete=cheap._replace(outputs=4)).is_same
 
 

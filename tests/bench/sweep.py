@@ -40,7 +40,7 @@ from squall.testing.cases import parse
 
 BOUND = 1.2
 """The largest ratio of CPU time, and of memory, of the plan of `rete` to that of `greedy`."""
-MIN_SECONDS, MIN_BYTES = 0.1, 20_000_000
+MIN_SECONDS, MIN_BYTES = 0.2, 20_000_000
 """Of plans that take less than this both ways, the ratio says nothing."""
 MAX_SECONDS, MAX_MEMORY = 60, 6_000_000_000
 REPETITIONS = 3
