@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache, partial
+from typing import Any
 
 import pytest
 from hypothesis import strategies as st
@@ -61,7 +62,7 @@ subclasses = st.recursive(
 counts = st.sampled_from([0, 1])
 
 
-def objects_first(properties: tuple[tree.Property, ...]) -> tuple[tree.Property, ...]:
+def objects_first(properties: tuple[Any, ...]) -> tuple[Any, ...]:
     """Returns properties in the order in which a key lists them."""
     return tuple(sorted(properties, key=lambda item: item.is_data))
 
