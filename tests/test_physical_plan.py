@@ -15,16 +15,19 @@ import pytest
 import squall
 from squall.builders.distributed.io.records import WorkerStep
 from squall.builders.distributed.plan.broadcast import broadcast_candidates, closure_inputs
+from squall.builders.distributed.plan.partitioning import partitioning_through
 from squall.builders.distributed.plan.physical_plan import Job, PhysicalPlan, physical_plan
 from squall.builders.distributed.plan.strategy import BatchLimits, BatchSizes, for_batch, strategy_of
 from squall.model import Construct, Pattern, Source, System, Variable
 from squall.model.reports import Report
-from squall.plan import Plan
-from squall.plan.operators import Update
+from squall.plan import Input, Node, Plan
+from squall.plan.operators import Union, Update
 from squall.rdf import iri
 from squall.testing import stream
+from squall.testing.strategies import ALL, systems
 from tests import in_memory
 from tests.conftest import Squall
+from tests.laws import PLANNERS, examples, hold
 
 PREFIX = "@prefix : <http://example.org/>.\n"
 JOIN = "[r: (?x :p ?y) (?y :q ?z) -> (?x :r ?z)]"
@@ -107,6 +110,21 @@ def test_an_engine_of_one_job_iterates_nothing(rules: str, changes: dict[str, An
     assert not any(stage.recursive for stage in physical.stages)
     exchanges = {entry["exchange"] for stage in physical.as_data()["stages"] for entry in stage["inputs"]}
     assert ("single" in exchanges) is any("until no rows move" in job for job in jobs)
+
+
+@examples(150)
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_no_plan_of_an_engine_of_one_job_has_iterations(planner: str, many: int) -> None:
+    def law(system: System) -> None:
+        assert not any(stage.recursive for stage in physical_plan(squall.plan(system, planner), in_one_job=True).stages)
+
+    hold(law, many, system=systems(features=ALL))
+
+
+def test_rows_in_one_task_stay_there_behind_a_union() -> None:
+    union = Node("union", Union(), (Input("a"), Input("b")))
+    assert partitioning_through(union, ()) == ()
+    assert partitioning_through(union, (0,)) is None
 
 
 SMALL = stream("1 :a :p :b\n1 :b :q :c\n1 :b :r :c\n1 :b :s :a\n2 :c :s :b\n3 :c :p :d\n3 :d :s :c\n4 :z :p :z")

@@ -159,8 +159,9 @@ def _join_partitioning(
 
 
 def partitioning_through(node: Node, key: Partitioning | None) -> Partitioning | None:
-    """Returns the partitioning behind a stateless node, given that of its input."""
-    return _mapped(key, partial(partitioning.output_columns, node.op))
+    """Returns the partitioning behind a stateless node, given that of its input. Rows that are all in one task stay
+    there, also where a union adds others."""
+    return key if key == () else _mapped(key, partial(partitioning.output_columns, node.op))
 
 
 def _mapped(partitioning: Partitioning | None, positions: Callable[[Columns], Columns | None]) -> Partitioning | None:
