@@ -15,7 +15,7 @@ from squall.plan import Plan
 from squall.testing import static, stream
 from squall.testing.streams import show_fact
 
-SETS = ("datatypes", "owl2rl", "rdfs", "rdfs-axioms", "rhodf")
+SETS = ("datatypes", "inverse", "owl2rl", "rdfs", "rdfs-axioms", "rhodf")
 
 
 @cache
@@ -49,7 +49,7 @@ def test_rule_sets_are_found_by_name() -> None:
 def test_an_unknown_rule_set_is_refused_with_what_is_near() -> None:
     with pytest.raises(UsageError, match="did you mean `rdfs`"):
         rulesets.path("rdf")
-    with pytest.raises(UsageError, match="there is datatypes, owl2rl"):
+    with pytest.raises(UsageError, match="there is datatypes, inverse, owl2rl"):
         squall.compile(rules=["nothing like it"])
 
 
@@ -131,6 +131,12 @@ DATATYPES = (
     ("disjoint", ":a rdf:type xsd:int, xsd:date, xsd:float", "<urn:x-squall:disjoint> <urn:x-squall:violatedBy> :a"),
     ("disjoint", "xsd:int rdfs:subClassOf xsd:token", "<urn:x-squall:disjoint> <urn:x-squall:violatedBy> xsd:int"),
 )  # fmt: skip
+INVERSE = (
+    ("prp-symp", ":p a owl:SymmetricProperty\n:a :p :b", ":b :p :a"),
+    ("prp-inv1", ":p owl:inverseOf :q\n:a :p :b", ":b :q :a"),
+    ("prp-inv1", ":p owl:inverseOf :q\n:q rdfs:domain :C\n:a :p :b", ":b a :C"),
+    ("prp-inv2", ":p owl:inverseOf :q\n:a :q :b", ":b :p :a"),
+)
 
 
 def violated(rule: str, by: str) -> str:
@@ -247,6 +253,7 @@ OWL2RL = (
 EXAMPLES = [
     *((["rdfs"], *example) for example in RDFS),
     *((["rdfs", "datatypes"], *example) for example in DATATYPES),
+    *((["rhodf", "inverse"], *example) for example in INVERSE),
     *((["owl2rl"], *example) for example in OWL2RL),
 ]
 NAMED = {name for _, name, _, _ in EXAMPLES}
@@ -261,8 +268,27 @@ def test_each_rule_concludes_what_no_other_does(sets: list[str], name: str, data
     assert expected not in closure(squall.plan(other_items, "greedy"), data)
 
 
+def test_inverse_properties_derive_rdf_triples_only() -> None:
+    """A literal is no subject, and a blank node no predicate, of what programs read."""
+    data = static(
+        ":p a owl:SymmetricProperty ; owl:inverseOf [ rdfs:domain :C ], :q\n"
+        "[ rdfs:domain :C ] owl:inverseOf :q\n:a :p 5, :b ; :q 6"
+    )
+    reader = "[literal: (?x ?p ?y) isLiteral(?x) -> (:a :b ?p)] [blank: (?x ?p ?y) isBNode(?p) -> (:a :b ?p)]"
+    own = "[q: (?x :q ?y) -> (?x :r ?y)]"
+    program = f"@prefix : <http://example.org/>.\n{reader} {own}"
+    plan = squall.plan(squall.compile(program, lexer="jena", rules=["rhodf", "inverse"]))
+    assert {(out.rule, show_fact(out.fact)) for out in squall.run(plan, [], static=data)} == {
+        ("q", ":b :r :a"), ("q", ":a :r :b"), ("q", ":a :r 6"),
+    }  # fmt: skip
+
+
 def test_all_rules_have_an_example() -> None:
-    for sets, first in ((["rdfs"], "rdf"), (["owl2rl"], ("eq-", "prp-", "cls-", "cax-", "scm-"))):
+    for sets, first in (
+        (["rdfs"], "rdf"),
+        (["inverse"], "prp-"),
+        (["owl2rl"], ("eq-", "prp-", "cls-", "cax-", "scm-")),
+    ):
         result = {rule.name for rule in rules(squall.compile(rules=sets)) if rule.name.startswith(first)}
         parts = {name for name in result if name.rpartition("-")[0] in NAMED}
         assert result - parts - {"eq-other"} <= NAMED

@@ -51,7 +51,7 @@ LEXER = cloup.option(
 )  # fmt: skip
 RULES = cloup.option(
     "--rules", multiple=True, metavar="NAME", shell_complete=completers.rule_sets,
-    help="A rule set (rhodf, rdfs, rdfs-axioms, datatypes, owl2rl) whose conclusions the programs read; "
+    help="A rule set (rhodf, inverse, rdfs, rdfs-axioms, datatypes, owl2rl) whose conclusions the programs read; "
     "NAME?stream=IRI&window=RANGE 10s reads one stream. Without a program the rule set itself is run.",
 )  # fmt: skip
 ENTAILMENT = cloup.option(
