@@ -272,14 +272,14 @@ def test_inverse_properties_derive_rdf_triples_only() -> None:
     """A literal is no subject, and a blank node no predicate, of what programs read."""
     data = static(
         ":p a owl:SymmetricProperty ; owl:inverseOf [ rdfs:domain :C ], :q\n"
-        "[ rdfs:domain :C ] owl:inverseOf :q\n:a :p 5, :b ; :q 6"
+        '[ rdfs:domain :C ] owl:inverseOf :q\n:a :p 5, :b ; :q "six"'
     )
     reader = "[literal: (?x ?p ?y) isLiteral(?x) -> (:a :b ?p)] [blank: (?x ?p ?y) isBNode(?p) -> (:a :b ?p)]"
     own = "[q: (?x :q ?y) -> (?x :r ?y)]"
     program = f"@prefix : <http://example.org/>.\n{reader} {own}"
     plan = squall.plan(squall.compile(program, lexer="jena", rules=["rhodf", "inverse"]))
     assert {(out.rule, show_fact(out.fact)) for out in squall.run(plan, [], static=data)} == {
-        ("q", ":b :r :a"), ("q", ":a :r :b"), ("q", ":a :r 6"),
+        ("q", ":b :r :a"), ("q", ":a :r :b"), ("q", ":a :r \"six\""),
     }  # fmt: skip
 
 
