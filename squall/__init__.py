@@ -95,7 +95,7 @@ def compile(
         prefixes: Prefixes that all programs may use without declaring them, with their IRIs; or a file that declares
             them, as Turtle or SPARQL do. What a program declares itself wins.
         entailment: The entailment regime of patterns: ``none``, ``rhodf`` or ``rdfs`` (docs/rulesets.md). A program
-            may have another by a pragma.
+            may have another by a pragma, and a query by ``REASONING [U]``.
         schema: What is known of classes and properties before the run, for an entailment regime: files, and triples.
             Statements about individuals in them are left out; what static data say of classes has to be here, too. Or a
             function that returns the triples for the system before it is rewritten, if any program has a regime.

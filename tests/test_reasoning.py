@@ -13,12 +13,12 @@ import pytest
 from hypothesis import strategies as st
 
 import squall
-from squall import explain
+from squall import explain, plugins
 from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.checking import lint
 from squall.cli import command
 from squall.contracts import Output
-from squall.errors import SquallError
+from squall.errors import SquallError, single_errors
 from squall.model import warnings
 from squall.plan import Plan
 from squall.rdf import ALWAYS, OWL, RDF, RDFS, XSD, Columns, Event, Triple, iri, is_iri, is_literal, literal
@@ -330,6 +330,79 @@ def test_a_program_names_its_regime(language: str) -> None:
     for default, text in (("none", PRAGMAS[language]), ("rhodf", PRAGMAS[language]), ("rhodf", without)):
         system = squall.compile(text, lexer=language, entailment=default, schema=lambda _: CATS)
         assert bool(list(squall.run(squall.plan(system), [kit]))) == (text != without), (default, text)
+
+
+CLAUSES = {
+    "csparql": RECENT_ANIMALS.replace("SELECT", "REASONING [U] SELECT"),
+    "cqels": COUNTED_ANIMALS.replace("SELECT", "reasoning [u] SELECT"),
+    "rspql": f"""PREFIX : <{E}> REGISTER RSTREAM <out> AS # of subclasses
+        REASONING [ U ] SELECT * FROM NAMED WINDOW :w ON :a [RANGE PT0.003S] {{ WINDOW :w {{ ?x a :Animal }} }}""",
+    "sparqlstream": f"""REASONING [U] PREFIX : <{E}>
+        SELECT ISTREAM ?x FROM NAMED STREAM :a [NOW-3 MS] WHERE {{ GRAPH :a {{ ?x a :Animal }} }}""",
+}
+
+
+@pytest.mark.parametrize("language", CLAUSES)
+def test_a_query_names_its_reasoning(language: str) -> None:
+    text = CLAUSES[language]
+    without = re.sub(r"REASONING \[ ?U ?\]", "", text, flags=re.IGNORECASE)
+    assert without != text
+    printed = str(plugins.load(plugins.LEXERS, language)(text, "q"))
+    kit = Event(1, (Triple(iri(E + "kit"), TYPE, iri(E + "Cat")),), A)
+    ended = Event(9, (Triple(iri(E + "tom"), iri(E + "is"), iri(E + "tom")),), A)
+
+    def answers(query: str, default: str) -> set[tuple[int, str]]:
+        system = squall.compile(query, lexer=language, entailment=default, schema=lambda _: CATS)
+        return {(out.time, str(out.fact)) for out in squall.run(squall.plan(system), [kit, ended])}
+
+    expected = answers(without, "rhodf")
+    assert expected
+    assert answers(text, "none") == answers(printed, "none") == expected
+    assert answers(without, "none") != expected
+
+
+def test_the_reasoning_of_a_query_is_nearer_than_a_pragma(tmp_path: Path) -> None:
+    """A pragma is for all queries of a program, beside a program with neither."""
+    (tmp_path / "near.csparql").write_text(f"#pragma entailment none\n{CLAUSES['csparql']}")
+    (tmp_path / "plain.csparql").write_text(RECENT_ANIMALS.replace("QUERY q", "QUERY plain"))
+    system = squall.compile(*sorted(tmp_path.glob("*.csparql")), schema=lambda _: CATS)
+    kit = Event(1, (Triple(iri(E + "kit"), TYPE, iri(E + "Cat")),), A)
+    assert {out.rule for out in squall.run(squall.plan(system), [kit])} == {"q"}
+
+
+@pytest.mark.parametrize(
+    ("clause", "messages", "hint"),
+    [
+        ("REASONING [SM]", ["the reasoning mode `SM` (owl:sameAs) is not supported"], "--rules owl2rl"),
+        ("REASONING [u, sm, x]", ["`SM` (owl:sameAs) is not supported", "no reasoning mode `X`"], "REASONING [U]"),
+        ("REASONING [U, U]", ["`U` is written twice"], "leave one of them out"),
+        ("REASONING []", ["`]` cannot stand here"], "expected a name"),
+        ("REASONING U", ["`U` cannot stand here"], "expected `[`"),
+        ("REASNING [U]", ["`REASNING` cannot stand here"], "did you mean `REASONING`?"),
+    ],
+)
+def test_wrong_reasoning(clause: str, messages: list[str], hint: str) -> None:
+    text = RECENT_ANIMALS.replace("SELECT", f"{clause} SELECT")
+    with pytest.raises(SquallError) as caught:
+        squall.compile(text, lexer="csparql", schema=lambda _: CATS)
+    errors = single_errors(caught.value)
+    assert len(errors) == len(messages)
+    for error, message in zip(errors, messages, strict=True):
+        assert message in error.message
+        assert error.origin is not None
+        assert error.origin.words in clause
+    assert hint in str(caught.value)
+
+
+def test_sparql_names_its_regime_by_a_pragma_only() -> None:
+    with pytest.raises(SquallError, match=re.escape("# pragma entailment rhodf")):
+        squall.compile(f"REASONING [U] {QUERY}", lexer="sparql")
+
+
+def test_a_schema_without_triples_is_warned_of() -> None:
+    (warning,) = warnings(squall.compile(QUERY, lexer="sparql", entailment="rhodf"))
+    assert "the schema has no triples" in warning.message
+    assert "--schema" in (warning.hint or "")
 
 
 def test_programs_of_one_run_have_regimes_of_their_own(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ class Builder(Datasets):
 
     def _statements(self, tree: Tree[Token]) -> Iterator[q.Statement]:
         registration = None
+        reasoning: tuple[q.ReasoningMode, ...] = ()
         for part in trees(tree):
             match part.data:
                 case "base":
@@ -33,10 +34,12 @@ class Builder(Datasets):
                     self._prefix(part)
                 case "registration":
                     registration = self._registration(part)
+                case "reasoning":
+                    reasoning = tuple(q.ReasoningMode(str(mode), self.origin(mode)) for mode in part.children)
                 case "select" | "construct" | "construct_where" | "describe" | "ask":
                     body = self._query(part)
                     registered = self._registered(registration, part)
-                    yield q.Statement(body, registered, self.names.base, tuple(self.bare_lengths))
+                    yield q.Statement(body, registered, self.names.base, reasoning, tuple(self.bare_lengths))
                 case _:
                     yield q.Statement(self._operation(part), None, self.names.base)
 

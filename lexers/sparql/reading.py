@@ -133,6 +133,8 @@ class _Reader(Reader):
     def _advice(self, word: str, accepted: set[str]) -> str:
         if word.upper() in _OF_STREAMS and not self.streams:
             return "streams are of C-SPARQL and RSP-QL: name the file `*.csparql` or `*.rspql`, or say which `--lexer`"
+        if word.upper() == "REASONING" and not self.streams:
+            return "SPARQL has no such clause: write the comment `# pragma entailment rhodf` on a line of its own"
         if word.upper() == "STREAM" and "_OPTIONAL" in accepted:
             before = "a stream is named before the pattern: `FROM STREAM <http://example.org/stream> [RANGE 10s]`"
             return f"{before}; in CQELS-QL (`*.cqels`) inside of it"

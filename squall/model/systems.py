@@ -60,7 +60,8 @@ class System:
             (`squall.model.query_names`).
         is_background: Whether it is background knowledge, such as an ontology: a rule set in front of the programs that
             it is compiled with, and part of the answer only without them.
-        entailment: Of a program: the name of the entailment regime of its patterns, by a pragma. None: that of the run.
+        entailment: Of a program or a query: the name of the entailment regime of its patterns, by a pragma or by
+            `REASONING`. None: that of what it is a part of, or of the run.
         fixed_schema: Of a whole system: the schema that is compiled into it, if any.
         warnings: What its author may not have meant (`squall.errors.TranslatorWarning`).
     """

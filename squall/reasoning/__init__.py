@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from squall.errors import ArgumentError, UsageError, did_you_mean
+from squall.errors import ArgumentError, TranslatorWarning, UsageError, did_you_mean
 from squall.model import System
 from squall.rdf import Triple
 from squall.reasoning.schema import REGIMES, Schema
@@ -57,12 +58,26 @@ def regime_of(system: System, default: str) -> str:
     Raises:
         UsageError: There are two.
     """
-    programs = system.subsystems if any(part.entailment for part in system.subsystems) else (system,)
-    regimes = sorted({program.entailment or default for program in programs} - {NONE})
+    regimes = sorted(set(_regimes(system, default)) - {NONE})
     if len(regimes) > 1:
         message = f"the programs of a run have one entailment regime, not both `{regimes[0]}` and `{regimes[1]}`"
         raise UsageError(message, hint="run them one by one, or give some of them `none`")
     return regimes[0] if regimes else NONE
+
+
+def names_regime_within(system: System) -> bool:
+    """Returns whether a program of a system, or a query of a program, names an entailment regime of its own."""
+    return any(part.entailment or names_regime_within(part) for part in system.subsystems)
+
+
+def _regimes(system: System, default: str) -> Iterator[str]:
+    """Yields the regimes of programs and queries: that which is named nearest to their patterns."""
+    regime = system.entailment or default
+    if not names_regime_within(system):
+        yield regime
+        return
+    for part in system.subsystems:
+        yield from _regimes(part, regime)
 
 
 def check_no_schema(schema: object) -> None:
@@ -90,5 +105,9 @@ def with_entailment(system: System, schema: Schema, default: str) -> System:
         message = "rule sets (and ontologies) and an entailment regime exclude each other"
         raise UsageError(message, hint="leave one of them out")
     entailed = patterns.with_entailment(system, schema, default)
+    if not schema.triples:
+        hint = "give what is known of classes and properties by `--schema` or `--static` (in Python: `schema=`)"
+        warning = TranslatorWarning("the schema has no triples, so that nothing follows by it", None, hint)
+        entailed = replace(entailed, warnings=(*entailed.warnings, warning))
     stratify(entailed)
     return entailed

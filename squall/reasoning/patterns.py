@@ -28,6 +28,7 @@ from squall.rdf import Term, Triple, iri, is_iri
 from squall.rdf.compounds import IS_RDF
 from squall.rdf.similar_terms import near_terms
 from squall.rdf.vocabulary import TYPE
+from squall.reasoning import names_regime_within
 from squall.reasoning.schema import PROPERTY, RESOURCE, SUBPROPERTY, Reading, Schema, is_axiom
 
 _RELATION = "urn:x-squall:schema:"
@@ -142,7 +143,7 @@ class _Rewriting:
     def program(self, system: System, regime: str) -> System:
         """Returns a system of programs. The patterns of each have entailment if its regime is that of the schema."""
         regime = system.entailment or regime
-        if any(part.entailment for part in system.subsystems):
+        if names_regime_within(system):
             return replace(system, subsystems=tuple(self.program(part, regime) for part in system.subsystems))
         if regime != self.schema.regime:
             return system

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
-from squall.errors import Origin, file_name, raise_all
+from squall.errors import Origin, SquallError, file_name, raise_all, single_errors
 from squall.lexers.sparql import tree as q
 from squall.model import Document, Insert, Stream, System
 from squall.model.profiles import by_name
 from squall.rdf import iri_text, is_iri
+from squall.reasoning.modes import entailment_of_modes
 from squall.translators.sparql.datasets import clauses, of_query
 from squall.translators.sparql.outputs import output_of
 from squall.translators.sparql.state import Notes, State
@@ -73,9 +74,19 @@ def _translated(statement: q.Statement, name: str, notes: Notes, is_graph_in_sco
             report=spec.report,
             stream=stream,
             is_named=bool(_registered_name(statement)),
+            entailment=_entailment(statement, notes),
             origin=None if statement.registration is None else statement.registration.origin,
         )
     ]
+
+
+def _entailment(statement: q.Statement, notes: Notes) -> str | None:
+    """Returns the entailment regime that a query names by `REASONING`, or None."""
+    try:
+        return entailment_of_modes((mode.name, mode.origin) for mode in statement.reasoning)
+    except SquallError as error:
+        notes.errors += single_errors(error)
+        return None
 
 
 def _relations(state: State) -> Iterator[System]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from squall.errors import Origin, TranslatorError, TranslatorWarning
+from squall.errors import Origin, SquallError, TranslatorError, TranslatorWarning
 from squall.model import System, Variable
 from squall.rdf import Term, iri
 
@@ -15,7 +15,7 @@ from squall.rdf import Term, iri
 class Notes:
     """The errors and warnings of a program."""
 
-    errors: list[TranslatorError] = field(default_factory=list)
+    errors: list[SquallError] = field(default_factory=list)
     warnings: list[TranslatorWarning] = field(default_factory=list)
 
     def fail(self, message: str, origin: Origin | None, hint: str | None = None) -> None:

@@ -52,7 +52,7 @@ from squall.lexers.sparql.tree.groups import (
 )
 from squall.lexers.sparql.tree.paths import Alternative, Inverse, Negated, Path, Repeat, Steps
 from squall.lexers.sparql.tree.printing import Slot, expressed, is_unnamed, iso_duration, slot
-from squall.lexers.sparql.tree.programs import Program, Registration, Statement
+from squall.lexers.sparql.tree.programs import Program, ReasoningMode, Registration, Statement
 from squall.lexers.sparql.tree.queries import (
     NO_MODIFIERS,
     Addition,
@@ -84,8 +84,8 @@ __all__ = [
     "DescribeQuery", "Element", "Exists", "Expression", "Filter", "From", "FromNamed", "FromStream", "FromWindow",
     "Graph", "Group", "GroupCondition", "InsertData", "Inverse", "Load", "Manage", "Minus", "Modifiers", "Modify",
     "Negated", "NotExists", "Operation", "Optional", "OrderCondition", "PastRange", "Path", "Program",
-    "QuadPattern", "Query", "Range", "Registration", "Repeat", "SelectItem", "SelectQuery", "Service", "Slot",
-    "Statement", "Steps", "StreamWindow", "SubSelect", "TimeRange", "Timestamp", "Transfer", "TriplePattern",
+    "QuadPattern", "Query", "Range", "ReasoningMode", "Registration", "Repeat", "SelectItem", "SelectQuery", "Service",
+    "Slot", "Statement", "Steps", "StreamWindow", "SubSelect", "TimeRange", "Timestamp", "Transfer", "TriplePattern",
     "TriplesBlock", "Union", "Values", "Window", "assigned", "expressed", "in_scope", "is_unnamed", "iso_duration",
     "mentioned", "reads_by_name", "shown", "slot", "stream_windows", "substituted",
 ]  # fmt: skip

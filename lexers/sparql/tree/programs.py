@@ -31,25 +31,39 @@ class Registration:
 
 
 @dataclass(frozen=True)
+class ReasoningMode:
+    """A mode in the clause ``REASONING [mode, ...]``: ``U`` or ``SM``, as it is written."""
+
+    name: str
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
 class Statement:
     """A query, or an operation of an update.
 
     Attributes:
         base: The IRI against which ``IRI()`` resolves, or ``""``.
+        reasoning: The modes of its clause ``REASONING``.
         bare_lengths: Its lengths of time without a unit (RSP-QL), in ms, and where they stand.
     """
 
     body: Query | Operation
     registration: Registration | None = None
     base: str = ""
+    reasoning: tuple[ReasoningMode, ...] = ()
     bare_lengths: tuple[tuple[int, Origin], ...] = field(default=(), compare=False, repr=False)
 
     def __str__(self) -> str:
         base = f"BASE <{self.base}>\n" if self.base else ""
+        reasoning = f"REASONING [{', '.join(map(str, self.reasoning))}]\n" if self.reasoning else ""
         if self.registration is not None and not self.registration.name:
             form, _, pattern_text = str(self.body).partition(" ")
-            return f"{base}{form} {self.registration.kind} {pattern_text}\n"
-        return f"{base}{self.registration or ''}{self.body}\n"
+            return f"{base}{reasoning}{form} {self.registration.kind} {pattern_text}\n"
+        return f"{base}{self.registration or ''}{reasoning}{self.body}\n"
 
 
 @dataclass(frozen=True)
