@@ -70,6 +70,7 @@ def compile(
     entailment: str = "none",
     schema: Iterable[str | Path | Triple] | Callable[[System], Iterable[Triple]] = (),
     lenient: bool = False,
+    schema_changes: str = "error",
 ) -> System:
     """Compiles one or more programs to a Translated Production System.
 
@@ -100,6 +101,8 @@ def compile(
             Statements about individuals in them are left out; what static data say of classes has to be here, too. Or a
             function that returns the triples for the system before it is rewritten, if any program has a regime.
         lenient: What rules cannot express of an ontology is left out with a warning, and is no error.
+        schema_changes: What is done with a triple in a source that would change the schema: ``error``, or
+            ``dead-letters``: then the run goes on without it.
 
     Raises:
         UsageError: There is no such file, rule set, regime, window, profile, R2S operator or report policy, or the
@@ -111,7 +114,7 @@ def compile(
     arguments_by_name = {
         "lexer": lexer, "rules": rules, "window": window, "windows": windows, "documents": documents,
         "profile": profile, "output": output, "report": report, "prefixes": prefixes, "entailment": entailment,
-        "schema": schema,
+        "schema": schema, "schema_changes": schema_changes,
     }  # fmt: skip
     arguments.check_compile(programs, arguments_by_name)
     from squall import reasoning
@@ -139,7 +142,8 @@ def compile(
         reasoning.check_no_schema(schema)
         return with_deadlines(with_entailment_by_window(windowed))
     closed_schema = reasoning.read_schema(schema(windowed) if callable(schema) else schema, regime)
-    return with_deadlines(reasoning.with_entailment(windowed, closed_schema, entailment))
+    entailed = reasoning.with_entailment(windowed, closed_schema, entailment, schema_changes == "dead-letters")
+    return with_deadlines(entailed)
 
 
 @no_collection()

@@ -17,6 +17,8 @@ from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Atom, Columns, Event, Triple, time_hint
 from squall.streams.sources.merge import Sources
 
+SCHEMA_CHANGES = ("error", "dead-letters")
+"""What can be done with a triple in a source that would change the schema of an entailment."""
 _TEXT = "a text"
 _EVENT_HINT = "write `squall.rdf.Event(1000, (triple,))`, or `squall.rdf.events(facts, time=1000)`"
 _TERM_STARTS = set('<_"')
@@ -45,6 +47,9 @@ def check_compile(programs: Sequence[Any], arguments: Mapping[str, Any]) -> None
     _check(arguments["output"], str | None, "`output`", _TEXT, "one of istream, dstream and rstream")
     _check(arguments["report"], str | Report | None, "`report`", "a report policy", 'write `report="periodic:5s"`')
     _check(arguments["entailment"], str, "`entailment`", "the name of a regime", "one of none, rhodf and rdfs")
+    if arguments["schema_changes"] not in SCHEMA_CHANGES:
+        message = f"`schema_changes` is `{arguments['schema_changes']}`"
+        raise ArgumentError(message, hint=f"it is {' or '.join(f'`{name}`' for name in SCHEMA_CHANGES)}")
     schema, hint = arguments["schema"], 'write `schema=["zoo.ttl"]`'
     if isinstance(schema, str | Path):
         raise ArgumentError("`schema` is a sequence of files and triples", hint=f'write `schema=["{schema}"]`')

@@ -19,7 +19,7 @@ from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.state_cache import StateCache
 from squall.builders.distributed.io.engine import Folder, NodeMetrics, Read
 from squall.builders.distributed.io.parsing import Parsed
-from squall.builders.distributed.io.records import STATE, WorkerStep, from_arrow, to_arrow
+from squall.builders.distributed.io.records import STATE, DeadLetter, WorkerStep, from_arrow, to_arrow
 from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.distributed.plan.physical_plan import PhysicalPlan, physical_plan
 from squall.builders.distributed.plan.skew import SkewedKeys
@@ -118,6 +118,7 @@ def run(
     max_update_steps: int = Options.max_update_steps,
     compaction_interval: int = DEFAULT_TUNING.compaction_interval,
     change: Callable[[PhysicalPlan], PhysicalPlan] = lambda physical: physical,
+    dead_letters: list[DeadLetter] | None = None,
 ) -> list[Output]:
     """Runs a plan in micro-batches and returns its outputs.
 
@@ -137,6 +138,7 @@ def run(
         max_update_steps: how often updates may act without an event in between.
         compaction_interval: after how many batches the whole state is written again.
         change: changes the physical plan, by leaving out a pass.
+        dead_letters: receives the dead letters. None: there must be none.
     """
     files = MemoryFiles(workers)
     program = Program(change(physical_plan(plan, broadcast_inputs, dict(skewed_keys))))
@@ -171,7 +173,9 @@ def run(
         outputs.extend(job.outputs())
         if not keep and not any(stage.recursive for stage in program.stages):
             assert not any(STATE in path for path in files.values)
-        assert not list(job.dead_letters())
+        letters = list(job.dead_letters())
+        assert not letters or dead_letters is not None
+        (dead_letters if dead_letters is not None else []).extend(letters)
         job.commit(None)
 
     facts = in_files([event._replace(time=ALWAYS) for event in static])
@@ -193,6 +197,7 @@ def run_anyhow(
     static: Sequence[Event],
     seed: int,
     compaction_interval: int = DEFAULT_TUNING.compaction_interval,
+    dead_letters: list[DeadLetter] | None = None,
 ) -> list[Output]:
     """Runs a plan in micro-batches, with workers and limits drawn from a seed."""
     draw = Random(seed)
@@ -209,6 +214,7 @@ def run_anyhow(
         max_single_task_bytes,
         workers=workers,
         compaction_interval=compaction_interval,
+        dead_letters=dead_letters,
     )
 
 

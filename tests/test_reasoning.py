@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -14,17 +15,34 @@ from hypothesis import strategies as st
 
 import squall
 from squall import explain, plugins
+from squall.builders.distributed.io.records import DeadLetter
 from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.checking import lint
 from squall.cli import command
-from squall.contracts import Output
+from squall.contracts import Options, Output
 from squall.errors import SquallError, single_errors
 from squall.model import warnings
 from squall.plan import Plan
-from squall.rdf import ALWAYS, OWL, RDF, RDFS, XSD, Columns, Event, Triple, iri, is_iri, is_literal, literal
+from squall.rdf import (
+    ALWAYS,
+    DEFAULT_STREAM,
+    OWL,
+    RDF,
+    RDFS,
+    XSD,
+    Columns,
+    Event,
+    Triple,
+    iri,
+    is_iri,
+    is_literal,
+    literal,
+)
 from squall.reasoning.schema import REGIMES
+from squall.streams import DeadLetterFile
 from tests import in_memory
 from tests.laws import examples, hold
+from tests.toy_engine import ToyJob
 
 E = "http://example.org/"
 A, B = E + "a", E + "b"
@@ -301,6 +319,116 @@ def test_a_stream_must_not_change_the_schema(query: str, lexer: str, axiom: Trip
     static = [Event(ALWAYS, (axiom,), A)] if form == "static" else []
     with pytest.raises(SquallError, match=re.escape(f"not: {axiom}")):
         list(squall.run(plan, FORMS[form](events), static=static))
+
+
+DROPPING_BUILDERS = [
+    "iterator",
+    "toy",
+    pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.more]),
+    pytest.param("beam", marks=[pytest.mark.beam, pytest.mark.more]),
+]
+
+
+def dropping_plan(query: str, lexer: str) -> Plan:
+    return squall.plan(
+        squall.compile(query, lexer=lexer, entailment="rhodf", schema=CATS, schema_changes="dead-letters")
+    )
+
+
+KIT, TOM = (Triple(iri(E + name), TYPE, iri(E + "Cat")) for name in ("kit", "tom"))
+P_IS_SYMMETRIC = Triple(iri(E + "p"), TYPE, SYMMETRIC)
+CHANGING = [
+    Event(1, (KIT, DOGS, P_IS_SYMMETRIC), A), Event(2, (P_IS_SYMMETRIC,), A), Event(7, (TOM, *CATS), A),
+    Event(8, (DOGS,), B),
+]  # fmt: skip
+WITHOUT_CHANGES = [CHANGING[0]._replace(facts=(KIT,)), CHANGING[1]._replace(facts=()), CHANGING[2]]
+READ_BY_QUERY = [
+    (QUERY, "sparql", {A, B, DEFAULT_STREAM}), (RECENT_ANIMALS, "csparql", {A, DEFAULT_STREAM}),
+    (COUNTED_ANIMALS, "cqels", {A}),
+]  # fmt: skip
+"""Queries with their languages, and the streams that they read; static data are of the default stream."""
+
+
+@pytest.mark.parametrize("builder", DROPPING_BUILDERS)
+@pytest.mark.parametrize(("query", "lexer", "streams"), READ_BY_QUERY)
+@pytest.mark.parametrize("form", ["batch", "columns"])
+def test_what_would_change_the_schema_is_a_dead_letter_by_option(
+    query: str, lexer: str, streams: set[str], form: str, builder: str
+) -> None:
+    plan, ledger = dropping_plan(query, lexer), DeadLetterFile()
+    job = squall.build(plan, ToyJob if builder == "toy" else builder, Options(ledger=ledger))
+    batches = [CHANGING] if form == "batch" else [Columns.of([event]) for event in CHANGING]
+    static = [Event(ALWAYS, (DOGS,))]
+    outputs = sorted((out.time, str(out.fact)) for out in job.run(batches, static))
+    last = CHANGING[3] if B not in streams else CHANGING[3]._replace(facts=())
+    assert outputs == sorted((out.time, str(out.fact)) for out in squall.run(plan, [*WITHOUT_CHANGES, last]))
+    assert outputs
+    expected = {("schema", A): 3, ("schema", B): 1, ("schema", DEFAULT_STREAM): 1}
+    assert ledger.counts == {key: number for key, number in expected.items() if key[1] in streams}
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("query", "lexer", "streams"), READ_BY_QUERY)
+def test_dead_letters_do_not_depend_on_how_micro_batches_are_run(
+    query: str, lexer: str, streams: set[str], seed: int
+) -> None:
+    plan, letters = dropping_plan(query, lexer), list[DeadLetter]()
+    outputs = in_memory.run_anyhow(plan, [CHANGING[:2], CHANGING[2:]], (), seed, dead_letters=letters)
+    last = CHANGING[3] if B not in streams else CHANGING[3]._replace(facts=())
+    expected = squall.run(plan, [*WITHOUT_CHANGES, last])
+    assert sorted((out.time, str(out.fact)) for out in outputs) == sorted((out.time, str(out.fact)) for out in expected)
+    texts = [f"1 {DOGS}", f"1 {P_IS_SYMMETRIC}", f"2 {P_IS_SYMMETRIC}", *([f"8 {DOGS}"] if B in streams else [])]
+    assert sorted(letter.text for letter in letters) == texts
+    assert {letter.cause for letter in letters} == {"schema"}
+
+
+def test_without_a_ledger_a_change_of_the_schema_is_an_error() -> None:
+    with pytest.raises(SquallError, match=re.escape(f"not: {DOGS}")):
+        list(squall.run(dropping_plan(QUERY, "sparql"), CHANGING))
+
+
+def test_a_removal_of_what_the_schema_says_changes_nothing() -> None:
+    system = squall.compile(QUERY, lexer="sparql", entailment="rhodf", schema=CATS, removals=True)
+    events = [Event(1, (KIT,)), Event(2, (), removed=(*CATS, KIT))]
+    assert outputs(system, events, ()) == [(1, f"?x=<{E}kit>")]
+
+
+def test_the_command_puts_changes_of_the_schema_among_the_dead_letters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("q.rq", QUERY), ("zoo.nt", f"{CATS[0]}\n"), ("data.nt", f"{KIT}\n{DOGS}\n")):
+        Path(name).write_text(text)
+    options = [
+        "--entailment",
+        "rhodf",
+        "--schema",
+        "zoo.nt",
+        "--source",
+        "data.nt",
+        "--dead-letters",
+        "lost.ndjson",
+        "--sink",
+        "out.ndjson",
+    ]
+    changes = ["--schema-changes", "dead-letters"]
+    for more in ([], changes, [*changes, "--strict"]):
+        try:
+            command.main(["run", "q.rq", *options, *more], prog_name="squall", standalone_mode=False)
+            code: object = 0
+        except SystemExit as error:
+            code = error.code
+        except SquallError as error:
+            code = str(error)
+        printed = capsys.readouterr().err
+        if not more:
+            assert "--schema-changes dead-letters" in f"{code}{printed}"
+            continue
+        assert code == int("--strict" in more)
+        assert "kit" in Path("out.ndjson").read_text()
+        assert "1 schema" in printed
+        (line,) = Path("lost.ndjson").read_text().splitlines()
+        assert json.loads(line)["text"].endswith(str(DOGS))
 
 
 def test_readers_deliver_what_would_change_the_schema() -> None:

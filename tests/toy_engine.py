@@ -126,6 +126,8 @@ class ToyJob:
             part = Parsed(0, events, [], len(events))
             steps = [*start, job.source_step(lambda *_, part=part: iter([part]))]
             job.process(engine.union([engine.generate(step) for step in steps]))
+            for letter in job.dead_letters():
+                record_dead_letter(letter, self.options.ledger, ())
             yield from job.outputs()
             job.commit(None)
         if job.unfinished:

@@ -19,6 +19,7 @@ from squall.builders.runtime.multiway_join import fuse_joins
 from squall.builders.runtime.operators.output import SinkOperator
 from squall.builders.runtime.operators.state import DiffedState
 from squall.builders.runtime.profiled import ProfiledDataflow
+from squall.builders.runtime.schema_changes import CAUSE, SchemaGuard, change_texts, schema_change_error
 from squall.builders.runtime.snapshot import SnapshotDataflow
 from squall.builders.runtime.state import StateRegistry
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
@@ -26,7 +27,7 @@ from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
 from squall.plan import Plan
 from squall.plan.seeds import FIXED_SEED, with_seed
-from squall.rdf import ALWAYS, FOREVER, Columns, Event
+from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Columns, Event
 
 Outputs = list[Output]
 """The outputs of some instants, in the order of time."""
@@ -68,6 +69,7 @@ class EventLoop:
         self.needs_complete_instants = not snapshot_dataflow and self.dataflow.needs_complete_instants
         self.buffer = EventBuffer(self.needs_complete_instants, options.ledger)
         """The events whose instant may not be complete yet."""
+        self._schema_guard = SchemaGuard(plan)
 
     @cached_property
     def dataflow(self) -> Dataflow:
@@ -104,6 +106,7 @@ class EventLoop:
             static: The events of static data.
             begin: The value of functions of time for what always holds (integer ms).
         """
+        static = self._without_schema_changes(static)
         if self.snapshot_dataflow:
             self.snapshot_dataflow.start()
             yield self._evaluate_snapshot(self.snapshot_dataflow, static, ALWAYS)
@@ -122,13 +125,23 @@ class EventLoop:
             and batch.times[0] >= self.watermark
         ):
             for columns in batch.parts(self.tuning.max_events_per_pass):
-                self.dataflow.read(columns)
+                self.dataflow.read(self._without_schema_changes(columns))
                 yield from self._advance(columns.times[-1])
             return
         size = self.tuning.max_events_per_pass
         for first in range(0, len(batch), size):
             part = batch[first : first + size]
-            yield from self._process_events(self.buffer.complete(self.buffer.timely(part, self.watermark)))
+            timely = self._without_schema_changes(self.buffer.timely(part, self.watermark))
+            yield from self._process_events(self.buffer.complete(timely))
+
+    def _without_schema_changes(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Returns the events without what would change the schema, which goes to the dead-letter ledger if it may."""
+        remaining, changes = self._schema_guard.without_changes(events)
+        for event, triple in changes:
+            if self.options.ledger is None:
+                raise schema_change_error(event, triple)
+            self.options.ledger.record(CAUSE, event.stream or DEFAULT_STREAM, None, *change_texts(event, triple))
+        return remaining
 
     def end(self) -> Iterator[Outputs]:
         """Ends the input: every instant is complete.

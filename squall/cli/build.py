@@ -184,6 +184,13 @@ if TYPE_CHECKING:
     cloup.option(
         "--dead-letters", type=FILE, metavar="FILE", help="Keep malformed and late statements as lines of JSON."
     ),
+    cloup.option(
+        "--schema-changes",
+        type=click.Choice(["error", "dead-letters"]),
+        default="error",
+        show_default=True,
+        help="What to do with a statement that would change the schema of --entailment.",
+    ),
     cloup.option("--strict", is_flag=True, help="Stop at the first malformed statement; exit code 1 for any loss."),
 )
 @cloup.option_group(
@@ -238,6 +245,7 @@ def build(
     interval: str | None,
     allow_removed_rules: bool,
     dead_letters: Path | None,
+    schema_changes: str,
     strict: bool,
     planner: str,
     builder: str,
@@ -287,8 +295,9 @@ def build(
     resume = checkpoint is not None and _has_begun(checkpoint)
     places, namespaces = places_of(graphs, context_folders), prefixes_of(prefixes, prefix_files)
     semantics = Semantics(
-        sources, window, output, report, profile, namespaces, entailment, schemas, statics, places, lenient
-    )
+        sources, window, output, report, profile, namespaces, entailment, schemas, statics, places, lenient,
+        schema_changes,
+    )  # fmt: skip
     system = compiled(programs, lexer, rules, graphs, semantics)
     make = planner_of(planner, planning_statistics(statistics, planner, builder, checkpoint))
     capabilities = capabilities_of(plugins.load(plugins.BUILDERS, builder))

@@ -42,6 +42,7 @@ class Semantics(NamedTuple):
         statics: The addresses of static data.
         places: The files of documents and of contexts of JSON-LD, by IRI.
         lenient: Whether what cannot be translated is left out with a warning.
+        schema_changes: What is done with a triple in a source that would change the schema.
     """
 
     sources: Sequence[str]
@@ -55,6 +56,7 @@ class Semantics(NamedTuple):
     statics: Sequence[str] = ()
     places: Mapping[str, str] = MappingProxyType({})
     lenient: bool = False
+    schema_changes: str = "error"
 
 
 def compiled(
@@ -83,6 +85,7 @@ def compiled(
         entailment=semantics.entailment,
         schema=partial(schema_triples, semantics=semantics),
         lenient=semantics.lenient,
+        schema_changes=semantics.schema_changes,
     )
     if semantics.schemas and system.fixed_schema is None:
         raise UsageError("`--schema` goes with `--entailment`", hint="say which: `--entailment rhodf`, or rdfs")

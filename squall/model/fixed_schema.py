@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from squall.model.sources import Source
@@ -19,12 +19,14 @@ class FixedSchema:
         classes: The classes whose instances are a part of the schema, such as ``owl:SymmetricProperty``.
         triples: The schema. Facts that repeat it change nothing.
         sources: The sources of the patterns that have entailment. What only others read may say anything.
+        drops_changes: Whether a triple that would change the schema is a dead letter. Otherwise it is an error.
     """
 
     predicates: frozenset[Term]
     classes: frozenset[Term]
     triples: frozenset[Triple]
     sources: tuple[Source, ...] = ()
+    drops_changes: bool = False
 
     @property
     def read_predicates(self) -> frozenset[Term]:
@@ -35,9 +37,8 @@ class FixedSchema:
         """Returns whether triples with a predicate and an object are a part of schemas."""
         return predicate in self.predicates or (predicate == TYPE and object in self.classes)
 
-    def change(self, facts: Iterable[Fact]) -> Triple | None:
-        """Returns the first triple that would change the schema, or None."""
+    def changes(self, facts: Iterable[Fact]) -> Iterator[Triple]:
+        """Yields the triples that would change the schema."""
         for fact in facts:
             if isinstance(fact, Triple) and self.describes(*fact[1:]) and fact not in self.triples:
-                return fact
-        return None
+                yield fact

@@ -86,13 +86,14 @@ def check_no_schema(schema: object) -> None:
         raise UsageError("a schema is given without an entailment regime", hint='name it: `entailment="rhodf"`')
 
 
-def with_entailment(system: System, schema: Schema, default: str) -> System:
+def with_entailment(system: System, schema: Schema, default: str, drops_changes: bool = False) -> System:
     """Returns the system in which patterns have the solutions that they have under entailment (see `patterns`).
 
     Args:
         system: The system, with all windows.
         schema: The schema, closed under the regime of the system (`regime_of`).
         default: The regime of programs that name none.
+        drops_changes: Whether a triple in a source that would change the schema is a dead letter, and no error.
 
     Raises:
         UsageError: The system has rule sets or ontologies.
@@ -105,6 +106,8 @@ def with_entailment(system: System, schema: Schema, default: str) -> System:
         message = "rule sets (and ontologies) and an entailment regime exclude each other"
         raise UsageError(message, hint="leave one of them out")
     entailed = patterns.with_entailment(system, schema, default)
+    if entailed.fixed_schema is not None:
+        entailed = replace(entailed, fixed_schema=replace(entailed.fixed_schema, drops_changes=drops_changes))
     if not schema.triples:
         hint = "give what is known of classes and properties by `--schema` or `--static` (in Python: `schema=`)"
         warning = TranslatorWarning("the schema has no triples, so that nothing follows by it", None, hint)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, starmap
 from typing import ClassVar, NamedTuple
 
 import pyarrow
@@ -26,7 +26,7 @@ from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.worker import metric_records
 from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import Engine, Files, Folder, Frame, TaskReport
-from squall.builders.distributed.io.parsing import Parse, Parsed, late_dead_letter
+from squall.builders.distributed.io.parsing import Parse, Parsed, late_dead_letter, schema_dead_letter
 from squall.builders.distributed.io.records import (
     ROW,
     ROWS_PER_BATCH,
@@ -52,6 +52,7 @@ from squall.builders.distributed.plan.strategy import BatchLimits
 from squall.builders.local.event_loop import EventLoop
 from squall.builders.runtime.operators.scan import emits_snapshots, predicates_used
 from squall.builders.runtime.profiled import ProfiledDataflow
+from squall.builders.runtime.schema_changes import SchemaGuard
 from squall.builders.runtime.serde import pack_output, unpack_outputs
 from squall.builders.runtime.state import StateChangelog
 from squall.builders.runtime.zset import Delta
@@ -253,7 +254,7 @@ def shard_records(
     predicates, is_snapshot = predicates_used(plan), emits_snapshots(plan)
     numbers, reports_sources = selection.numbers, selection.own in (None, 0)
     ordered_records_by_shard = {shard: OrderedRecords(shard) for shard in numbers}
-    counts: Counter[int] = Counter()
+    guard, counts = SchemaGuard(plan), Counter[int]()
     arrivals = _ArrivalTimes(steps)
     for source, events, dead_letters, _, file, block in parsed:
         yield from (dead_letter._replace(number=source) for dead_letter in dead_letters if reports_sources)
@@ -264,6 +265,8 @@ def shard_records(
                 yield from (late_dead_letter(event.stream, event.time, fact) for fact in lost_facts)
                 continue
             arrivals.add(event.time)
+            (event,), schema_changes = guard.without_changes((event,))
+            yield from starmap(schema_dead_letter, schema_changes if reports_sources else ())
             for kind, fact in _wanted_changes(event, predicates, is_snapshot):
                 if (ordered_records := ordered_records_by_shard.get(selection.of(fact))) is not None:
                     yield ordered_records.record((source, file, block), event, kind, fact)

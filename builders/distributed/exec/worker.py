@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, starmap
 from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from squall.builders.distributed.exec.report_times import (
 )
 from squall.builders.distributed.exec.routing import WAKE_PORT, Router
 from squall.builders.distributed.exec.state_cache import State
-from squall.builders.distributed.io.parsing import Parse, Parsed, late_dead_letter
+from squall.builders.distributed.io.parsing import Parse, Parsed, late_dead_letter, schema_dead_letter
 from squall.builders.distributed.io.records import (
     ARROW,
     BUFFERED,
@@ -56,6 +56,7 @@ from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.scheduler import Address
+from squall.builders.runtime.schema_changes import SchemaGuard
 from squall.builders.runtime.state import StateRegistry, compact_deltas, live_deltas
 from squall.builders.runtime.zset import Delta, fact_row, with_unit_weights
 from squall.plan.node_metrics import PlanMetrics
@@ -100,13 +101,15 @@ def source_records(
     dataflow = source_dataflow(program, [node.id for node in program.plan.nodes if node.id not in ordered_scan.sources])
     router = program.router()
     report_times = EvaluationTimes(program.plan)
-    counts: Counter[int] = Counter()
+    guard, counts = SchemaGuard(program.plan), Counter[int]()
     latest = ALWAYS
     for part in parsed:
         counts[part.source] += part.statements
         yield from (dead_letter._replace(number=part.source) for dead_letter in part.lost)
         timely, late_records = _without_late_events(part.events, watermark)
         yield from late_records
+        timely, schema_changes = guard.without_changes(timely)
+        yield from starmap(schema_dead_letter, schema_changes)
         for event in filter(ordered_scan.reads, timely) if ordered_scan.sources else ():
             yield from _ordered_records(ordered_scan, ordered_records, part, event)
         dataflow.read(timely)

@@ -13,9 +13,10 @@ from urllib.parse import unquote, urlsplit
 import pyarrow
 
 from squall.builders.distributed.io.records import DeadLetter
+from squall.builders.runtime.schema_changes import CAUSE, change_texts
 from squall.builders.runtime.zset import fact_row, row_fact
 from squall.errors import UsageError
-from squall.rdf import DEFAULT_STREAM, Event, Fact, Term
+from squall.rdf import DEFAULT_STREAM, Event, Fact, Term, Triple
 from squall.streams.dead_letters import late_texts
 from squall.streams.formats import Malformed, format_named, infer_format, joined, parse_lines, suffix
 from squall.streams.formats.fast_ntriples import PredicateFilter, events
@@ -242,6 +243,11 @@ def event_from_rows(time: int, stream: str, graph: str, kind: str, rows: Iterabl
     the rows of the facts; an empty row stands for no fact."""
     facts = tuple(cast(Fact, row_fact(cells)) for cells in rows if cells)
     return Event(time, facts if kind == "fact" else (), stream, facts if kind == "removed" else (), graph)
+
+
+def schema_dead_letter(event: Event, triple: Triple) -> DeadLetter:
+    """Returns the dead letter of a triple that would change the schema of the entailment."""
+    return DeadLetter(CAUSE, event.stream or DEFAULT_STREAM, 0, 0, *change_texts(event, triple))
 
 
 def late_dead_letter(stream: str, time: int, fact: Fact) -> DeadLetter:

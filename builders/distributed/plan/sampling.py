@@ -15,6 +15,7 @@ from typing import NamedTuple
 from squall.builders.distributed.plan.partitioning import Address, key_text, stateful_edges
 from squall.builders.distributed.plan.skew import key_source_columns
 from squall.builders.runtime.dataflow import Dataflow
+from squall.builders.runtime.schema_changes import SchemaGuard
 from squall.plan import Input, Node, Plan
 from squall.plan.operators import ConstantFilter, Distinct, Match, Project, Scan, is_stateful
 from squall.plan.partitioning import Columns
@@ -44,6 +45,7 @@ class InputSampler:
         self.rows: Counter[Address] = Counter()
         self.keys: dict[Address, Counter[str]] = {}
         self._plan = plan
+        self._schema_guard = SchemaGuard(plan)
         self._wanted = columns_by_input
 
     @cached_property
@@ -62,7 +64,7 @@ class InputSampler:
     def count(self, events: Sequence[Event]) -> None:
         """Counts the rows that events bring."""
         dataflow, ends = self._counting
-        dataflow.read(events)
+        dataflow.read(self._schema_guard.without_changes(events)[0])
         dataflow.run()
         waiting, dataflow.outbox = dataflow.outbox, {}
         for (id, _), deltas in waiting.items():

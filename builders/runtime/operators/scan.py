@@ -12,6 +12,7 @@ from typing import NamedTuple, cast
 
 from squall.builders.runtime.operators.count_window import CountWindowContent
 from squall.builders.runtime.operators.state import SlotChanges, SnapshotDiff, Stateful, sum_weights
+from squall.builders.runtime.schema_changes import describe_schema, refuse_schema_change
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Boxes, Delta, fact_row, row_fact
 from squall.errors import SourceError
@@ -20,8 +21,7 @@ from squall.model.fixed_schema import FixedSchema
 from squall.model.windows import CountWindow, Window
 from squall.plan import Plan
 from squall.plan.operators import DerivedStream, Match, Operator, Scan, Sink, Update
-from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Columns, Event, Fact, Term, Triple, iri
-from squall.rdf.vocabulary import TYPE
+from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term, Triple, iri
 
 _FIRST, _SECOND = itemgetter(0), itemgetter(1)
 
@@ -126,25 +126,6 @@ def unexpected_removal(event: Event) -> SourceError:
         f"the stream `{event.stream}` carries a removal at {event.time}",
         hint="declare that the source has removals (`removals`), so that the plan supports them",
     )
-
-
-def _describe_schema(boxes: Boxes, schema: FixedSchema) -> bool:
-    """Returns whether some triples, by predicate, are a part of schemas."""
-    return not (schema.predicates.isdisjoint(boxes) and schema.classes.isdisjoint(map(_SECOND, boxes.get(TYPE, ()))))
-
-
-def refuse_schema_change(schema: FixedSchema | None, source: Source, events: Iterable[Event]) -> None:
-    """Raises SourceError if an event that a source reads would change the schema that is compiled into the plan."""
-    if schema is None:
-        return
-    for event in events:
-        triple = schema.change(chain(event.facts, event.removed))
-        if triple is not None and source.is_affected_by(event):
-            stream = f"the stream `{event.stream}`" if event.stream else DEFAULT_STREAM
-            origin = "static data say" if event.is_static else f"{stream} says at {event.time}"
-            message = f"{origin} what the schema of the entailment does not: {triple}"
-            hint = "give it as a part of the schema (`--schema`), or let a rule set derive what follows (`--rules`)"
-            raise SourceError(message, hint=hint)
 
 
 def foreign_event(event: Event) -> SourceError:
@@ -261,7 +242,7 @@ class ScanOperator(Stateful):
                 self._add_facts(event_facts, start, end, facts)
         for count_window in self.count_windows.values():
             facts.put(count_window.drain_new(), predicates, self.reads_all_triples, self.reads_atoms)
-        if self.fixed_schema is not None and (not is_plain or _describe_schema(boxes, self.fixed_schema)):
+        if self.fixed_schema is not None and (not is_plain or describe_schema(boxes, self.fixed_schema)):
             refuse_schema_change(self.fixed_schema, self.source, events)
         return facts
 
@@ -292,7 +273,7 @@ class ScanOperator(Stateful):
             for predicate in deltas_by_predicate
             if predicate in self.predicates
         }
-        if self.fixed_schema is not None and _describe_schema(boxes, self.fixed_schema):
+        if self.fixed_schema is not None and describe_schema(boxes, self.fixed_schema):
             refuse_schema_change(self.fixed_schema, self.source, columns)
         return ScannedFacts(boxes)
 

@@ -22,8 +22,9 @@ from squall.builders.runtime.operators import make_output_operator
 from squall.builders.runtime.operators import stateless as row_operators
 from squall.builders.runtime.operators.factored import FactoredRows, rows_of
 from squall.builders.runtime.operators.output import AppendOnlyOutput
-from squall.builders.runtime.operators.scan import facts_read, refuse_schema_change, unexpected_removal
+from squall.builders.runtime.operators.scan import facts_read, unexpected_removal
 from squall.builders.runtime.scheduler import Address, Scheduler, by_constant
+from squall.builders.runtime.schema_changes import refuse_schema_change
 from squall.builders.runtime.snapshot import stateless
 from squall.builders.runtime.snapshot.groups import KeyedRows, facts_by_key, read_facts_by_key
 from squall.builders.runtime.snapshot.joins import SnapshotJoin
