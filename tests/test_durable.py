@@ -338,7 +338,7 @@ def kept(folder: Path, program: str = PROGRAM, tuning: Tuning = DEFAULT_TUNING, 
 
 def head_of(folder: Path) -> checkpoint.Owner:
     head = json.loads((folder / checkpoint.CHECKPOINT_FILE).read_bytes().split(b"\n")[0])
-    return checkpoint.Owner(head["identity"], head["state_kinds"])
+    return checkpoint.Owner(*(head[name] for name in checkpoint.Owner._fields))
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import chain, pairwise
 from random import Random
 
@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 import squall
 from squall.builders.distributed.exec import sharded_plan
 from squall.builders.distributed.exec.program import Program
-from squall.builders.distributed.exec.sharded_plan import Shards, ShardSelection, _ArrivalTimes, shard_records
+from squall.builders.distributed.exec.sharded_plan import (
+    ShardedProgress,
+    Shards,
+    ShardSelection,
+    _ArrivalTimes,
+    shard_records,
+)
 from squall.builders.distributed.io.engine import NodeMetrics, TaskReport
 from squall.builders.distributed.io.parsing import Parsed
 from squall.builders.distributed.io.records import (
@@ -333,11 +339,10 @@ def test_a_reading_task_has_records_for_its_shard_and_the_first_one_reports_the_
 
 def test_a_run_that_began_without_shards_resumes_in_one() -> None:
     files, plan = in_memory.MemoryFiles(), squall.plan(program(LAST))
-    files.write({"passed": 3, "earliest": 4, "due": 4, "number": 0, "base": 0}, "commits", "0.json")
+    files.write(asdict(ShardedProgress(0, 3, 4, 4, shard_count=1)), "commits", "0.json")
     begun = Shards(in_memory.MemoryEngine(files, 3), files, Program(physical_plan(plan)), 10, BatchLimits())
     assert begun.progress.shard_count == 1
     assert (begun.progress.processed_until, begun.progress.next_change_time) == (3, 4)
-    assert begun.progress.as_commit()["passed"] == 3
     begun = Shards(
         in_memory.MemoryEngine(files, 3), in_memory.MemoryFiles(), Program(physical_plan(plan)), 10, BatchLimits()
     )

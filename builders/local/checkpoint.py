@@ -16,7 +16,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from squall.builders.local import format_5
 from squall.builders.local.identity import (
     NEW_CHECKPOINT,
     PLAN_AS_BEFORE,
@@ -28,7 +27,6 @@ from squall.builders.local.identity import (
     schema_change,
     unknown_format,
 )
-from squall.builders.local.migration import same_state_kinds
 from squall.builders.runtime import serde
 from squall.builders.runtime.operators.state import Stateful
 from squall.builders.runtime.state import Slot, StateChangelog, live_deltas
@@ -36,7 +34,6 @@ from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.builders.runtime.zset import Delta
 from squall.contracts import SavedPlanning
 from squall.errors import BuilderError
-from squall.plan.seeds import FIXED_SEED
 
 Migrate = Callable[
     [Mapping[Slot, Sequence[Delta]], Mapping[str, str], Mapping[str, str], Collection[str]], dict[Slot, list[Delta]]
@@ -44,8 +41,8 @@ Migrate = Callable[
 """Removes the state of removed rules (`squall.builders.local.migration.without_removed_rules`)."""
 SlotDeltas = tuple[str, int, Sequence[Delta]]
 """The key of an operator's state, one of its slots, and deltas of it."""
-FORMAT = 6
-"""The version of the file. Version 5 is converted when it is read (`squall.builders.local.format_5`)."""
+FORMAT = 7
+"""The version of the file. Any other version is refused."""
 CHECKPOINT_FILE = "checkpoint.jsonl"
 _DRAFT_FILE = f"{CHECKPOINT_FILE}.tmp"
 
@@ -56,19 +53,18 @@ class Owner(NamedTuple):
     Attributes:
         identity: Digests by kind and name: rules, options, sources and sinks.
         state_kinds: The kind of each operator state, by its key (`squall.builders.local.migration.state_kinds`).
-        planned_by: The planner and the statistics of the plan; ``""`` if they were not recorded.
-        seed: The seed of the run (`squall.plan.seeds`), which does not change. A file without one has the fixed seed.
+        planned_by: The planner and the statistics of the plan.
+        seed: The seed of the run (`squall.plan.seeds`), which does not change.
         statistics: The statistics of the plan (`squall.plan.cardinality.Statistics.data`), or None if there are none.
-            A file without this entry does not say.
         schema: The schema that is compiled into the plan (`squall.builders.local.identity.schema_of`).
     """
 
     identity: Mapping[str, Mapping[str, str]]
     state_kinds: Mapping[str, str]
-    planned_by: str = ""
-    seed: int = FIXED_SEED
-    statistics: Any = None
-    schema: tuple[str, ...] = ()
+    planned_by: str
+    seed: int
+    statistics: Any
+    schema: Sequence[str]
 
 
 class Progress(NamedTuple):
@@ -94,38 +90,23 @@ class Progress(NamedTuple):
 def saved_seed(folder: Path) -> int | None:
     """Returns the seed of the run whose checkpoint is in a folder; None if there is none."""
     header = _saved_header(folder)
-    seed = None if header is None else header.get("seed", FIXED_SEED)
-    return seed if isinstance(seed, int) else None
+    return None if header is None else int(header["seed"])
 
 
 def read_planning(folder: Path) -> SavedPlanning | None:
-    """Returns how the program of the checkpoint in a folder was planned; None if there is none, or it does not say."""
+    """Returns how the program of the checkpoint in a folder was planned; None if there is none."""
     header = _saved_header(folder)
-    if header is None or "statistics" not in header:
-        return None
-    return planning_of_data(folder, header["statistics"])
+    return None if header is None else planning_of_data(folder, header["statistics"])
 
 
 def _saved_header(folder: Path) -> dict[str, Any] | None:
-    """Returns the first line of the file in a folder, or None if there is none: `Checkpoint.load` has the message."""
+    """Returns the first line of the file in a folder; None if it is not of this format: `Checkpoint.load` says why."""
     try:
         with (folder / CHECKPOINT_FILE).open("rb") as file:
             header = _value(file.readline())
     except OSError:
         return None
-    return header if isinstance(header, dict) else None
-
-
-class _Origin(NamedTuple):
-    """What has written a checkpoint file.
-
-    Attributes:
-        is_format_5: Whether the file has the previous format.
-        previous_kinds: The state kinds of the program that had more rules, if the file is of one.
-    """
-
-    is_format_5: bool
-    previous_kinds: Mapping[str, str] | None = None
+    return header if isinstance(header, dict) and header.get("format") == FORMAT else None
 
 
 class Checkpoint:
@@ -177,18 +158,16 @@ class Checkpoint:
         state = StateChangelog()
         if not self.path.exists():
             return state.deltas
-        origin = self._read(state)
-        deltas = state.deltas
-        if origin.previous_kinds is not None and self._migrate is not None:
+        previous_kinds = self._read(state)
+        if previous_kinds is not None and self._migrate is not None:
             rules = self.owner.identity["rules"]
-            deltas = self._migrate(deltas, origin.previous_kinds, self.owner.state_kinds, rules)
-        elif not origin.is_format_5:
-            self._file = self.path.open("r+b")
-            self._file.truncate(self._bytes)
-            self._file.seek(self._bytes)
-            return deltas
-        self._migrated = deltas  # the old file stays until the next checkpoint replaces it
-        return dict(deltas)
+            # The old file stays until the next checkpoint replaces it.
+            self._migrated = self._migrate(state.deltas, previous_kinds, self.owner.state_kinds, rules)
+            return dict(self._migrated)
+        self._file = self.path.open("r+b")
+        self._file.truncate(self._bytes)
+        self._file.seek(self._bytes)
+        return state.deltas
 
     def save(self, progress: Progress, changelog: Iterable[SlotDeltas], states: Mapping[str, Stateful]) -> None:
         """Writes a checkpoint, and returns when it is on disk.
@@ -256,19 +235,22 @@ class Checkpoint:
         os.fsync(self._lock)
         self._base_bytes = self._bytes
 
-    def _read(self, state: StateChangelog) -> _Origin:
-        """Adds the deltas of the complete checkpoints to a state. The length of the file is that up to their end."""
+    def _read(self, state: StateChangelog) -> Mapping[str, str] | None:
+        """Adds the deltas of the complete checkpoints to a state. The length of the file is that up to their end.
+
+        Returns the state kinds of the program that had more rules, if the file is of one.
+        """
         with self.path.open("rb") as file:
             size = len(header := file.readline())
-            origin = self._origin(header)
+            previous_kinds = self._previous_kinds(header)
             for length, changelog, progress in self._checkpoints(file):
                 size += length
-                state.add(map(format_5.converted_deltas, changelog) if origin.is_format_5 else changelog)
-                self.last = Progress(**(format_5.converted_progress(progress) if origin.is_format_5 else progress))
+                state.add(changelog)
+                self.last = Progress(**progress)
         if self.last is None:
             raise self._damaged()
         self._bytes = self._base_bytes = size
-        return origin
+        return previous_kinds
 
     def _checkpoints(self, file: IO[bytes]) -> Iterator[tuple[int, list[SlotDeltas], dict[str, Any]]]:
         """Yields the length, the deltas and the progress of each checkpoint, up to an incomplete one."""
@@ -290,8 +272,8 @@ class Checkpoint:
                     return
             checksum = zlib.crc32(line, checksum)
 
-    def _origin(self, header: bytes) -> _Origin:
-        """Returns what has written the file.
+    def _previous_kinds(self, header: bytes) -> Mapping[str, str] | None:
+        """Returns the state kinds of the program that had more rules, if the file is of one; None if it is the same.
 
         Raises:
             BuilderError: The file is no checkpoint, has an unknown format, or belongs to another program.
@@ -299,30 +281,30 @@ class Checkpoint:
         header_value = _value(header)
         if not isinstance(header_value, dict) or "format" not in header_value:
             raise self._damaged()
-        is_format_5 = header_value["format"] == format_5.FORMAT
-        if is_format_5:
-            header_value = format_5.converted_header(header_value)
-        elif header_value["format"] != FORMAT:
-            raise unknown_format(self.folder, header_value["format"], (format_5.FORMAT, FORMAT))
-        changes = list(differences(header_value["identity"], self.owner.identity))
+        if header_value["format"] != FORMAT:
+            raise unknown_format(self.folder, header_value["format"], FORMAT)
+        if not header_value.keys() >= {*Owner._fields}:
+            raise self._damaged()
+        saved = Owner(**{name: header_value[name] for name in Owner._fields})
+        changes = list(differences(saved.identity, self.owner.identity))
         if not changes:
-            if same_state_kinds(header_value["state_kinds"], self.owner.state_kinds):
-                return _Origin(is_format_5)
+            if saved.state_kinds == self.owner.state_kinds:
+                return None
             changes = ["the state of its nodes"]
         only_removed_rules = all(change.startswith(WITHOUT_RULES) for change in changes)
         if not only_removed_rules or self._migrate is None:
-            replanned = plan_change(changes, header_value.get("planned_by", ""), self.owner.planned_by)
-            other_schema = schema_change(changes, header_value.get("schema", ()), self.owner.schema)
+            replanned = plan_change(changes, saved.planned_by, self.owner.planned_by)
+            other_schema = schema_change(changes, saved.schema, self.owner.schema)
             difference_text = "; ".join((*changes, *replanned, *other_schema))
             hint = (
                 f"`--allow-removed-rules` resumes without them; or {NEW_CHECKPOINT}"
                 if only_removed_rules
-                else renaming_hint(header_value["identity"]["rules"], self.owner.identity["rules"])
+                else renaming_hint(saved.identity["rules"], self.owner.identity["rules"])
                 + (PLAN_AS_BEFORE if replanned else "")
                 + NEW_CHECKPOINT
             )
             raise BuilderError(f"the checkpoint `{self.folder}` is that of another run: {difference_text}", hint=hint)
-        return _Origin(is_format_5, header_value["state_kinds"])
+        return saved.state_kinds
 
     def _damaged(self) -> BuilderError:
         return BuilderError(f"`{self.path}` holds no complete checkpoint", hint=NEW_CHECKPOINT)

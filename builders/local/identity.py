@@ -132,14 +132,12 @@ def statistics_data(plan: Plan) -> dict[str, Any] | None:
     return None if plan.statistics is None else plan.statistics.data
 
 
-def unknown_format(checkpoint: Path, number: object, readable: tuple[int, int]) -> BuilderError:
-    """Returns the error for a checkpoint of a format that is not readable (the previous and the present one are)."""
-    previous, present = readable
-    is_newer = isinstance(number, int) and number > present
-    reason = f"{'a newer' if is_newer else 'an older'} version of squall wrote it"
-    readable_here = f"this version reads {previous} and {present}"
+def unknown_format(checkpoint: Path, number: object, readable: int) -> BuilderError:
+    """Returns the error for a checkpoint of another format than the readable one."""
+    age = "a newer" if isinstance(number, int) and number > readable else "an older"
     return BuilderError(
-        f"the checkpoint `{checkpoint}` has the format {number}: {reason} ({readable_here})",
+        f"the checkpoint `{checkpoint}` has the format {number}: {age} version of squall wrote it "
+        f"(this version reads {readable})",
         hint=f"resume with the version that wrote it, or {NEW_CHECKPOINT}",
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from squall.builders.local.event_loop import BUFFERED_EVENTS, PENDING_UPDATES, EventLoop
+from squall.builders.local.event_loop import PENDING_UPDATES, EventLoop
 from squall.builders.local.identity import NEW_CHECKPOINT, sink_identity
 from squall.builders.runtime.dataflow import INSERTED_FACTS, REPORT_TIMES_SUFFIX
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
@@ -79,17 +79,7 @@ def state_kinds(event_loop: EventLoop) -> dict[str, str]:
         report_times = f"{node.id}{REPORT_TIMES_SUFFIX}"
         if report_times in kinds:
             kinds[report_times] += f" of {sink_identity(op)}"
-    return _without_buffered_events(kinds)
-
-
-def same_state_kinds(before: StateKinds, now: StateKinds) -> bool:
-    """Returns whether a run with the one kinds can use the state of a run with the other ones."""
-    return _without_buffered_events(before) == now
-
-
-def _without_buffered_events(kinds: StateKinds) -> dict[str, str]:
-    """Returns the kinds without that of the buffered events, which every run can process."""
-    return {key: kind for key, kind in kinds.items() if key != BUFFERED_EVENTS}
+    return kinds
 
 
 def without_removed_rules(
@@ -113,7 +103,7 @@ def without_removed_rules(
         previous_key = previous_keys.get(key)
         if previous_key is None or before[previous_key] not in (kind, kind.removesuffix(_STATELESS)):
             raise _refused(f"it does not hold the state of `{key}`")
-    migrated = {slot: list(deltas) for slot, deltas in state.items() if slot[0] == BUFFERED_EVENTS}
+    migrated: dict[Slot, list[Delta]] = {}
     for key, previous_key in previous_keys.items():
         for slot in (slot for state_key, slot in state if state_key == previous_key):
             migrated[key, slot] = _deltas_of_rules(state[previous_key, slot], slot, now[key], rules)

@@ -136,19 +136,18 @@ class ReportSchedule:
         self.single_times, self.grid_heap, self.grid_ends, self.positions, self.first_time = [], [], {}, {}, None
         for row in rows:
             match [str(cell) for cell in row]:
-                # The second name of each is that of Spark checkpoints of format 12.
-                case ["last_time" | "last", time]:
+                case ["last_time", time]:
                     self.last_time = int(time)
-                case ["reported_until" | "passed", time]:
+                case ["reported_until", time]:
                     self.reported_until = int(time)
-                case ["first_time" | "first", time]:
+                case ["first_time", time]:
                     self.first_time = int(time)
-                case ["single_time" | "single", time]:
+                case ["single_time", time]:
                     heappush(self.single_times, int(time))
                 case ["grid", first, step, last]:
                     self._add_grid(int(first), int(step), int(last))
                 case ["stream_begin", stream, time]:
                     readers = (source for source in self.sources if source.window_of(stream).begins_at_first_triple)
                     self.positions |= {(source, stream): int(time) for source in readers}
-                case ["fact_count" | "came", number, stream, count]:
+                case ["fact_count", number, stream, count]:
                     self.positions[self.sources[int(number)], stream] = int(count)

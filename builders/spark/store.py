@@ -2,8 +2,8 @@
 
 meta.json               what the folder belongs to: the plan and its rules, the number of buckets
 begin.json              what functions of time return for what always holds (integer ms)
-seed.json               the seed of the run; a folder without it has the fixed one
-statistics.json         the statistics of the plan, or null without; a folder without the file does not say
+seed.json               the seed of the run
+statistics.json         the statistics of the plan, or null without
 run.json                the name of the run; a folder that is its sink has it as well
 reads.json              the source that executors read, if there is one, by what, and where it begins
 broadcast.json          the broadcast inputs of joins
@@ -30,7 +30,6 @@ from typing import Any
 
 from squall.builders.distributed.io.engine import Folder, Read, Write
 from squall.builders.distributed.plan.buckets import BUCKET_COUNT
-from squall.builders.local.format_5 import converted_key
 from squall.builders.local.identity import (
     NEW_CHECKPOINT,
     PLAN_AS_BEFORE,
@@ -51,17 +50,12 @@ from squall.contracts import SavedPlanning
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.fingerprint import node_fingerprint
-from squall.plan.seeds import FIXED_SEED
 
 META, BEGIN, SEED, RUN, READS = "meta.json", "begin.json", "seed.json", "run.json", "reads.json"
 STATISTICS = "statistics.json"
 BROADCAST, SKEWED_KEYS = "broadcast.json", "skewed_keys.json"
-FORMAT = 13
-"""The version of the layout. Version 12 is migrated (`migrate_format_12`), and any other one is refused."""
-_FORMAT_12 = 12
-_FORMAT_12_FILES = {("spread.json",): (BROADCAST,), ("hot.json",): (SKEWED_KEYS,)}
-"""The files of format 12 that name nodes, with their present names."""
-_FORMAT_12_OFFSETS = ("spool", "stand.json"), ("spool", "offsets.json")
+FORMAT = 14
+"""The version of the layout. Any other version is refused."""
 
 
 def uri_of(path: Path) -> str:
@@ -142,15 +136,10 @@ class Store:
     def belong(self, plan: Plan, begin: int) -> int:
         """Makes the folder the plan's. Returns what functions of time return for what always holds (integer ms):
         `begin`, or the saved value where the folder is not new."""
-        saved_meta = self.read(META)
-        if saved_meta is not None and saved_meta["format"] == _FORMAT_12:
-            self.migrate_format_12()
-        if saved_meta is None or not self.path(STATISTICS).exists():
+        if self.read(META) is None:
             self.write(statistics_data(plan), STATISTICS)
         self.write(_meaning(plan), META)
-        if self.read(BEGIN) is None:
-            self.write(begin, BEGIN)
-        return int(self.read(BEGIN))
+        return int(self._first(begin, BEGIN))
 
     def seed(self, seed: int) -> int:
         """Returns the seed of the run: that of the options, or the saved one where the folder is not new.
@@ -159,23 +148,13 @@ class Store:
         """
         if self.read(META) is None:
             self.write(seed, SEED)
-        saved = self.read(SEED)
-        return FIXED_SEED if saved is None else int(saved)
+        return int(self.read(SEED))
 
-    def migrate_format_12(self) -> None:
-        """Gives the files of format 12 their present names, and the nodes in them their present ids.
-
-        The records are the same in both formats. A migration that is interrupted is repeated, since the number of the
-        format is written last.
-        """
-        for previous, present in _FORMAT_12_FILES.items():
-            inputs = self.read(*previous)
-            if inputs is not None:
-                self.write([[converted_key(id), *port_and_keys] for id, *port_and_keys in inputs], *present)
-                self.delete(*previous)
-        previous_offsets, present_offsets = _FORMAT_12_OFFSETS
-        if self.exists(*previous_offsets):
-            self.path(*previous_offsets).replace(self.path(*present_offsets))
+    def _first(self, value: object, name: str) -> Any:
+        """Returns the value of a JSON file, which is written with `value` if it does not exist."""
+        if self.read(name) is None:
+            self.write(value, name)
+        return self.read(name)
 
     def join_strategies(self) -> JoinStrategies:
         """Returns how joins are executed, as it was chosen when the run began."""
@@ -192,13 +171,11 @@ class Store:
 
     def run(self) -> str:
         """Returns the name of the run, which is the same after each restart."""
-        if self.read(RUN) is None:
-            self.write(uuid.uuid4().hex, RUN)
-        return str(self.read(RUN))
+        return str(self._first(uuid.uuid4().hex, RUN))
 
 
 def read_planning(checkpoint: Path) -> SavedPlanning | None:
-    """Returns how the program of a checkpoint was planned; None if there is none yet, or it does not say."""
+    """Returns how the program of a checkpoint was planned; None if there is none yet."""
     file = checkpoint / STATISTICS
     if not ((checkpoint / META).is_file() and file.is_file()):
         return None
@@ -226,18 +203,17 @@ def check_owner(plan: Plan, checkpoint: Path) -> None:
         return
     saved_meta = json.loads(meta.read_text())
     number = saved_meta.get("format", 1)  # the first one had no number
-    if number not in (_FORMAT_12, FORMAT):
-        raise unknown_format(checkpoint, number, (_FORMAT_12, FORMAT))
-    current = _meaning(plan) | {"format": number}
-    planned_by = saved_meta.get("planned_by", "")
+    if number != FORMAT:
+        raise unknown_format(checkpoint, number, FORMAT)
+    current = _meaning(plan)
     if saved_meta | {"planned_by": plan.planned_by, "schema": current["schema"]} == current:
         return
     if saved_meta["planner"] != current["planner"]:
         changes, hint = [f"its planner was `{saved_meta['planner']}`"], PLAN_AS_BEFORE
     else:
         changes = list(differences({"rules": saved_meta["rules"]}, {"rules": current["rules"]}))
-        replanned = plan_change(changes, planned_by, plan.planned_by)
-        other_schema = schema_change(changes, saved_meta.get("schema", ()), current["schema"])
+        replanned = plan_change(changes, saved_meta["planned_by"], plan.planned_by)
+        other_schema = schema_change(changes, saved_meta["schema"], current["schema"])
         changes = [*changes, *replanned, *other_schema] or ["its plan does the same in another way"]
         hint = PLAN_AS_BEFORE if replanned else renaming_hint(saved_meta["rules"], current["rules"])
     raise BuilderError(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from squall.builders.distributed.exec.state_cache import StateVersions
 from squall.builders.distributed.io import task_output
@@ -28,20 +28,12 @@ class Progress:
         number: Spark's own number of the last micro-batch; -1 before the first.
     """
 
-    STORED_NAMES: ClassVar[Mapping[str, str]] = {}
-    """The names of other attributes in a commit. They are part of the checkpoint format."""
-
     number: int = -1
 
     @classmethod
     def of_commit(cls, commit: Mapping[str, Any] | None) -> Self | None:
         """Returns what a commit says; None before the first."""
-        names = {stored: name for name, stored in cls.STORED_NAMES.items()}
-        return None if commit is None else cls(**{names.get(stored, stored): value for stored, value in commit.items()})
-
-    def as_commit(self) -> dict[str, Any]:
-        """Returns the progress as a commit says it."""
-        return {self.STORED_NAMES.get(name, name): value for name, value in asdict(self).items()}
+        return None if commit is None else cls(**commit)
 
 
 class MicroBatchLog:
@@ -123,7 +115,7 @@ class MicroBatchLog:
             finished: the folders whose records on their way no later batch reads,
             needed: except for these.
         """
-        self.store.write(progress.as_commit(), "commits", f"{self.committed_count}.json")
+        self.store.write(asdict(progress), "commits", f"{self.committed_count}.json")
         for folder in finished:
             for kind in BATCH_LOCAL if folder not in needed else ():
                 self.store.delete(*folder, kind)

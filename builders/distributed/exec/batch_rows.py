@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from squall.builders.distributed.exec.batch_log import Progress
 from squall.builders.distributed.exec.job_runner import JobRunner
@@ -30,11 +30,6 @@ class StagedProgress(Progress):
         state_rows: the most rows that the state has.
         instants: the state of the evaluation instants (`ReportSchedule.rows`), by number of the sink node.
     """
-
-    STORED_NAMES: ClassVar = {
-        "watermark": "passed", "processed_until": "worked", "latest_end": "ends", "buffered": "held",
-        "state_rows": "rows",
-    }  # fmt: skip
 
     watermark: int = ALWAYS
     processed_until: int = ALWAYS - 1

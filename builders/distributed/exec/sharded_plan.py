@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, starmap
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import pyarrow
 
@@ -72,8 +72,6 @@ class ShardedProgress(Progress):
         base: the batch that wrote the whole state. Later ones have written their changes.
         shard_count: the number of shards.
     """
-
-    STORED_NAMES: ClassVar = {"processed_until": "passed", "next_change_time": "due", "shard_count": "shares"}
 
     processed_until: int = ALWAYS - 1
     earliest: int = ALWAYS
