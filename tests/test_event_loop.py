@@ -38,6 +38,7 @@ X, Y = map(Variable, "xy")
 NODES = [iri(f"{E}{name}") for name in "abcd"]
 
 OPEN = "[open: (?x :edge ?y) noValue(?x :shut ?y) -> (?x :path ?y)]"
+PAIRS = "[pair: (?x :edge ?z) (?y :edge ?z) -> (?x :reach ?y)]"
 REACHES = "[step: (?x :path ?y) -> (?x :reach ?y)] [on: (?x :reach ?y) (?y :path ?z) -> (?x :reach ?z)]"
 NONLINEAR = "[step: (?x :path ?y) -> (?x :reach ?y)] [on: (?x :reach ?y) (?y :reach ?z) -> (?x :reach ?z)]"
 WITHIN = (
@@ -557,3 +558,19 @@ def test_large_columns_are_processed_in_parts(monkeypatch: pytest.MonkeyPatch) -
     assert output_rows(job(OPEN + REACHES, tuning=SMALL_PASSES).run([Columns.of(events)])) == outputs
     assert sum(lots) == 40
     assert max(lots) == 7
+
+
+def test_a_join_makes_few_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a run with a quadratic plan can be interrupted: otherwise a list of all rows has to be freed first."""
+    size = 1200
+    events = [Event(0, tuple(Triple(iri(f"{E}{number}"), EDGE, NODES[0]) for number in range(size)))]
+    apply, sizes = Dataflow.apply, list[int]()
+
+    def counting(dataflow: Dataflow, id: str, port: int, deltas: Sequence[Delta]) -> Sequence[Delta]:
+        output = apply(dataflow, id, port, deltas)
+        sizes.append(len(output))
+        return output
+
+    monkeypatch.setattr(Dataflow, "apply", counting)
+    assert len(output_rows(job(PAIRS + OPEN).run([events]))) == size**2 + size
+    assert max(sizes) == DEFAULT_TUNING.first_join_part * size

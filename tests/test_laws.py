@@ -39,9 +39,9 @@ def outputs_of(
     return list(IteratorJob(squall.plan(system, planner), Options(), tuning).run(batches, facts))
 
 
-SWEEP_ALWAYS = Tuning(min_rows_to_sweep=0, max_live_rows_scanned=1)
+SWEEP_ALWAYS = Tuning(min_rows_to_sweep=0, max_live_rows_scanned=1, first_join_part=1)
 NO_THRESHOLDS = replace(SWEEP_ALWAYS, min_facts_per_instant=1 << 60)
-"""No thresholds of state cleanup and of the snapshot dataflow.
+"""No thresholds of state cleanup, of the division of inputs, and of the snapshot dataflow.
 
 Programs as small as those of these tests would never reach the defaults.
 """

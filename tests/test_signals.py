@@ -147,6 +147,38 @@ def test_the_process_ends_without_a_run_that_an_interruption_does_not_end() -> N
         assert exited.wait(30)
 
 
+STUBBORN = """
+import signal
+import time
+from typing import Any, cast
+from squall.process.signals import stop_on_signal
+from tests.test_signals import Ended
+
+def work():
+    try:
+        signal.raise_signal(signal.SIGTERM)
+        time.sleep(60)
+    finally:
+        sum(range(10**12))  # hours in which no other thread and no handler can run
+
+with stop_on_signal(cast(Any, Ended()), print, drain_timeout_s=0.05, exit_timeout_s=0.05):
+    work()
+"""
+
+
+def test_the_kernel_ends_a_process_in_which_no_thread_can_run() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(squall.__file__).parent.parent)}
+    stubborn = subprocess.run([sys.executable, "-c", STUBBORN], env=environment, timeout=60, check=False)
+    assert stubborn.returncode == -signal.SIGALRM
+
+
+def test_no_alarm_outlives_a_run_that_a_signal_has_ended() -> None:
+    with stop_on_signal(cast(Sources, Ended()), lambda: None):
+        signal.raise_signal(signal.SIGTERM)
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
 def test_what_an_interruption_breaks_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     with suppress(KeyboardInterrupt), stop_on_signal(Sources([])):
         try:
@@ -206,6 +238,7 @@ def patient(value):
 main()
 """
 """A program that stays in the middle of an instant until there is a file."""
+NAMES = "first", "slow", "last"
 CHECKPOINT = ["--source", "in.ntt", "--checkpoint", "kept"]
 LIVE = ["--source", "in?follow=yes"]
 BOUNDED = ["--source", "in.ntt"]
@@ -219,6 +252,8 @@ SPARK = ["--builder", "spark", "--conf", "spark.master=local[2]"]
     [
         pytest.param(CHECKPOINT, id="iterator, with a checkpoint"),
         pytest.param(LIVE, id="iterator, live"),
+        pytest.param(["--source", "in.nt"], id="iterator, a snapshot"),
+        pytest.param(["--static", "in.nt", *CHECKPOINT], id="iterator, static data"),
         pytest.param([*CHECKPOINT, *SPARK], id="Spark, with a checkpoint", marks=pytest.mark.spark),
         pytest.param([*LIVE, *SPARK], id="Spark, live", marks=pytest.mark.spark),
         pytest.param([*BOUNDED, *SPARK], id="Spark, in one batch", marks=pytest.mark.spark),
@@ -227,11 +262,35 @@ SPARK = ["--builder", "spark", "--conf", "spark.master=local[2]"]
     ],
 )
 def test_a_signal_ends_a_run_in_the_middle_of_an_instant(tmp_path: Path, options: list[str]) -> None:
-    """It reaches all processes of a group, as service managers send it."""
+    written = interrupted_output(tmp_path, options, "(?s :at ?v) patient(?v, ?w) -> (?s :seen ?w)")
+    if "--static" in options:
+        assert sorted(written) == sorted(f"-infinity <urn:s> <urn:seen> <urn:{name}> ." for name in NAMES)
+    elif "--checkpoint" in options:
+        assert written == [f"{n} <urn:s> <urn:seen> <urn:{name}> ." for n, name in enumerate(NAMES)]
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(
+    ("body", "delay"),
+    [
+        pytest.param("(?s :at ?v) patient(?v, ?w) noValue(?w :is :Loud) -> (?s :seen ?w)", 0, id="complete instants"),
+        pytest.param("(?s :at ?v) patient(?v, ?w) -> drop(0) (?s :seen ?w)", 1, id="an update"),
+    ],
+)
+def test_a_signal_ends_a_run_in_the_middle_of_a_complete_instant(tmp_path: Path, body: str, delay: int) -> None:
+    written = interrupted_output(tmp_path, CHECKPOINT, body)
+    assert written == [f"{n + delay} <urn:s> <urn:seen> <urn:{name}> ." for n, name in enumerate(NAMES)]
+
+
+def interrupted_output(tmp_path: Path, options: list[str], body: str) -> list[str]:
+    """Returns what a run of a rule has written that was interrupted, and resumed if it has a checkpoint.
+
+    The signal reaches all processes of a group, as service managers send it."""
     (tmp_path / "main.py").write_text(SLOW.replace("FOLDER", repr(str(tmp_path))))
-    (tmp_path / "rule.jena").write_text("@prefix : <urn:>.\n[seen: (?s :at ?v) patient(?v, ?w) -> (?s :seen ?w)]")
+    (tmp_path / "rule.jena").write_text(f"@prefix : <urn:>.\n[seen: {body}]")
     (tmp_path / "in").mkdir()
-    lines = [f"{n} <urn:s> <urn:at> <urn:{name}> .\n" for n, name in enumerate(["first", "slow", "last"])]
+    (tmp_path / "in.nt").write_text("".join(f"<urn:s> <urn:at> <urn:{name}> .\n" for name in NAMES))
+    lines = [f"{n} <urn:s> <urn:at> <urn:{name}> .\n" for n, name in enumerate(NAMES)]
     for path in ("in.ntt", "in/1.ntt"):
         (tmp_path / path).write_text("".join(lines))
 
@@ -255,8 +314,7 @@ def test_a_signal_ends_a_run_in_the_middle_of_an_instant(tmp_path: Path, options
         with start() as resumed:
             _, messages = resumed.communicate(timeout=200)
         assert resumed.returncode == 0, messages
-        written = (tmp_path / "out.ntt").read_text()
-        assert written == "".join(lines).replace("urn:at", "urn:seen")
+    return (tmp_path / "out.ntt").read_text().splitlines()
 
 
 def test_nothing_is_left_behind() -> None:

@@ -34,7 +34,7 @@ TERMS_PER_EXCHANGE = 100
 ROWS_BETWEEN_COUNTS = 100_000
 """After how many rows that enter a recursion the rows in its state are counted again."""
 ROWS_PER_PART = 65_536
-"""About so many rows a node of a limited recursion makes at a time, if its input can be divided."""
+"""About so many rows a node whose input is divided makes at a time."""
 
 _HINT = (
     "it may go on for ever: let a test of the rule say where that ends, or read what no rule of the recursion makes; "
@@ -85,7 +85,36 @@ class _Creations:
         return self.iterations >= MIN_ENDLESS_ITERATIONS if self.nesting == 0 else self.nesting >= MIN_ENDLESS_DEPTH
 
 
-class CreationLimit:
+class InputDivision:
+    """The division of inputs into parts of which a node makes few rows at a time.
+
+    Where each row of a join has thousands of partners, its output would be one list of millions of rows. Nothing could
+    be counted, and no signal be obeyed in time, while such a list is made or freed.
+
+    Args:
+        first_part: The number of rows in the first part.
+    """
+
+    def __init__(self, first_part: int) -> None:
+        self.first_part = first_part
+        self.derived_rows = 0
+
+    def add_rows(self, rows: int) -> None:
+        """Counts rows that were made of a part."""
+        self.derived_rows += rows
+
+    def parts(self, rows: Sequence[T]) -> Iterator[Sequence[T]]:
+        """Yields rows part by part. What is made of each is counted (`add_rows`) before the next one is taken."""
+        start, size = 0, self.first_part
+        while start < len(rows):
+            before = self.derived_rows
+            yield rows[start : start + size]
+            new_rows = self.derived_rows - before
+            start += size
+            size = size * 4 if new_rows * 4 <= ROWS_PER_PART else max(1, size * ROWS_PER_PART // (new_rows * 4))
+
+
+class CreationLimit(InputDivision):
     """The limit of one recursion.
 
     Args:
@@ -95,12 +124,13 @@ class CreationLimit:
     """
 
     def __init__(self, rules: Mapping[str, str], max_terms: int, outside: Mapping[str, _Creations]) -> None:
+        super().__init__(first_part=1)
         self.max_terms = max_terms
         self.outside = outside
         self.live_rows = 0
         self.entered_rows = ROWS_BETWEEN_COUNTS
         self.creations = {id: _Creations(rule) for id, rule in rules.items()}
-        self.iteration = self.derived_rows = 0
+        self.iteration = 0
 
     def begin(self) -> None:
         """Notes that a run of the dataflow begins. What it derives is counted by itself."""
@@ -143,16 +173,6 @@ class CreationLimit:
             return output
 
         return counting
-
-    def parts(self, rows: Sequence[T]) -> Iterator[Sequence[T]]:
-        """Yields rows part by part: a step of the recursion makes few rows before they are counted (`add_rows`)."""
-        start, size = 0, 1
-        while start < len(rows):
-            before = self.derived_rows
-            yield rows[start : start + size]
-            new_rows = self.derived_rows - before
-            start += size
-            size = size * 4 if new_rows * 4 <= ROWS_PER_PART else max(1, size * ROWS_PER_PART // (new_rows * 4))
 
     def add_rows(self, rows: int) -> None:
         """Counts rows that the recursion derives.

@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple, cast
 
 from squall.builders.runtime import layout
 from squall.builders.runtime.alpha import AlphaNetwork
-from squall.builders.runtime.creation_limit import CreationLimits
+from squall.builders.runtime.creation_limit import CreationLimits, InputDivision
 from squall.builders.runtime.fact_input import Change, FactInput
 from squall.builders.runtime.layout import DataflowLayout, Route
 from squall.builders.runtime.multiway_join import FusedJoin
@@ -24,6 +24,7 @@ from squall.builders.runtime.operators import Operator, make_operator, merging_o
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.distinct import DRedDistinct, TimeDependentOperator
 from squall.builders.runtime.operators.event_time import EventTimeOperator
+from squall.builders.runtime.operators.join import JoinOperator
 from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
 from squall.builders.runtime.operators.output import OutputOperator, SinkOperator
 from squall.builders.runtime.operators.scan import ScannedFacts
@@ -106,6 +107,9 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         instants = dict(_evaluation_instants(self.operators))
         self.instants = list(instants.values())
         """The evaluation instants of rstream outputs."""
+        joins = (id for id, op in self.operators.items() if isinstance(op, JoinOperator | MultiwayJoinOperator))
+        self.divisions = {**dict.fromkeys(joins, InputDivision(tuning.first_join_part)), **self.creation_limits.by_node}
+        """How the inputs of nodes are divided that may make many rows of few."""
         stateful = {id: op for id, op in self.operators.items() if isinstance(op, Stateful)}
         self.states = StateRegistry({**stateful, **self.input.readers, INSERTED_FACTS: self.input.inserted})
         self.states |= {f"{id}{REPORT_TIMES_SUFFIX}": DiffedState(times) for id, times in instants.items()}
@@ -232,14 +236,15 @@ class Dataflow(Scheduler[Sequence[Delta]]):
     def step(self, id: str) -> None:
         """Processes the inbox of one node; the right side of two first, which causes fewer retractions."""
         ports = self.inbox.pop(id, {})
-        limit = self.creation_limits.by_node.get(id)
+        division = self.divisions.get(id)
         for port in sorted(ports, reverse=True):
             parts = ports[port]
             deltas: Sequence[Delta] = parts[0] if len(parts) == 1 else list(chain.from_iterable(parts))
-            for part in (deltas,) if limit is None else limit.parts(deltas):
+            is_whole = division is None or len(deltas) <= division.first_part
+            for part in (deltas,) if is_whole or division is None else division.parts(deltas):
                 output = self.apply(id, port, part)
-                if limit is not None:
-                    limit.add_rows(len(output))
+                if division is not None:
+                    division.add_rows(len(output))
                 self.emit(id, output)
 
     def apply(self, id: str, port: int, deltas: Sequence[Delta]) -> Sequence[Delta]:

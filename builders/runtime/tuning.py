@@ -16,6 +16,8 @@ class Tuning:
             its changes only. Spark's driver collects garbage as often.
         max_events_per_pass: the most events that one pass over the plan processes. They should fit the processor's
             caches, and expired rows should be deleted in time.
+        first_join_part: a join processes so many rows of an input first, and then more or fewer at a time, by the
+            number of rows that it made of them.
         min_facts_per_instant: the average number of facts from which on an instant is large enough for the snapshot
             dataflow, which evaluates it as a whole.
         min_log_growth: the bytes by which a checkpoint file may grow before it is written anew, besides twice its
@@ -41,6 +43,7 @@ class Tuning:
 
     compaction_interval: int = 16
     max_events_per_pass: int = 4096
+    first_join_part: int = 128
     min_facts_per_instant: int = 256
     min_log_growth: int = 1 << 20
     min_rows_to_sweep: int = 256

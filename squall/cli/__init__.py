@@ -25,7 +25,7 @@ from squall.cli.explain import explain
 from squall.cli.listing import list_
 from squall.cli.new import new
 from squall.cli.options import INTERRUPTED, WRONG
-from squall.cli.running import leave_quietly
+from squall.cli.running import ExitAtOnce, leave_quietly
 from squall.cli.update import update
 from squall.errors import SquallError
 
@@ -34,15 +34,15 @@ def main(exit_process: Callable[[int], NoReturn] = os._exit) -> NoReturn:
     """Runs the command line. It prints errors that the user can fix without a traceback, and exits with a code.
 
     Args:
-        exit_process: Ends the process at once after an interruption.
+        exit_process: Ends the process at once after a signal.
     """
     messages.reset()
     with warnings.catch_warnings():
         warnings.showwarning = messages.show_warning
         try:
             command.main(prog_name="squall", standalone_mode=False, color=messages.colour())
-        except click.exceptions.Abort:
-            sys.exit(INTERRUPTED)
+        except click.exceptions.Abort:  # its cause has what was in progress
+            _end_at_once(exit_process, INTERRUPTED)
         except click.ClickException as error:
             error.show()
             sys.exit(WRONG)
@@ -51,19 +51,17 @@ def main(exit_process: Callable[[int], NoReturn] = os._exit) -> NoReturn:
             sys.exit(WRONG)
         except BrokenPipeError:
             leave_quietly()
-        except SystemExit as end:
-            if end.code == INTERRUPTED:
-                _end_at_once(exit_process)
-            raise
+        except ExitAtOnce as exit:
+            _end_at_once(exit_process, exit.end.code)
     sys.exit(0)
 
 
-def _end_at_once(exit_process: Callable[[int], NoReturn]) -> NoReturn:
-    """Ends the process after an interruption: it neither frees its memory nor waits for threads, which takes long."""
+def _end_at_once(exit_process: Callable[[int], NoReturn], code: int) -> NoReturn:
+    """Ends the process after a signal: it neither frees its memory nor waits for threads, which takes long."""
     atexit._run_exitfuncs()
     with suppress(BrokenPipeError):
         sys.stdout.flush()
-    exit_process(INTERRUPTED)
+    exit_process(code)
 
 
 _SETTINGS = cloup.Context.settings(

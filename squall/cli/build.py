@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -354,12 +353,12 @@ def build(
     tally.static += [*static_data, *(data for _, data in opened)]
     visible = False if messages.is_quiet() else progress
     with serving_metrics(metrics, job, inputs[0], ledger, tally):
-        code = run(job, *inputs, target, ledger, checkpoint, resume, visible, columns_of(system, target), tally)
+        end = run(job, *inputs, target, ledger, checkpoint, resume, visible, columns_of(system, target), tally)
     write_measures(job, plan, sample, statistics_file, profiled)
-    has_reason = code, tally.outputs, tally.left_out, resume, opened, entailment != "none"
+    has_reason = end.code, tally.outputs, tally.left_out, resume, opened, entailment != "none"
     if not any((*has_reason, messages.is_quiet())):
         warn_of_unmatched(programs, lexer, rules, statics, places, semantics)
-    sys.exit(code)
+    end.exit()
 
 
 _OTHER_BUILDER = "leave the option out, or use a builder that supports it: `squall list builders`"

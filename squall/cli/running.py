@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 from squall.cli import messages
 from squall.cli.options import FAILED, INTERRUPTED
@@ -114,6 +114,33 @@ def _end_process(checkpoint: Path | None) -> NoReturn:
     os._exit(INTERRUPTED)
 
 
+class End(NamedTuple):
+    """The end of a run.
+
+    Attributes:
+        code: The exit code.
+        by_signal: Whether a signal has ended the run.
+        interruption: The exception by which it was interrupted, or None. While it lives, so does what the run was in
+            the middle of: to free that may take seconds.
+    """
+
+    code: int
+    by_signal: bool = False
+    interruption: KeyboardInterrupt | None = None
+
+    def exit(self) -> NoReturn:
+        """Ends the command: at once after a signal."""
+        raise ExitAtOnce(self) if self.by_signal else SystemExit(self.code)
+
+
+class ExitAtOnce(SystemExit):
+    """Ends the process with an exit code, and does not free its memory before."""
+
+    def __init__(self, end: End) -> None:
+        super().__init__(end.code)
+        self.end = end
+
+
 def run(
     job: Job,
     sources: Sources,
@@ -125,8 +152,8 @@ def run(
     progress: bool | None,
     columns: Collection[str],
     tally: Tally,
-) -> int:
-    """Runs a job and returns the exit code. An error from here on is a failure of the run.
+) -> End:
+    """Runs a job and returns its end. An error from here on is a failure of the run.
 
     A run that is interrupted, and does not end within seconds, ends the process.
 
@@ -148,9 +175,11 @@ def run(
 
     visible = bool(sources.size) and (sys.stderr.isatty() if progress is None else progress)
     code, begun = 0, False
+    interruption: KeyboardInterrupt | None = None
+    shutdown = None
     try:
         with (
-            stop_on_signal(sources, partial(_end_process, checkpoint)),
+            stop_on_signal(sources, partial(_end_process, checkpoint)) as shutdown,
             closing(sink),
             progress_bar(sources, tally) if visible else nullcontext(),
         ):
@@ -160,8 +189,9 @@ def run(
             _write(job.run(sources, static), sink, columns, tally)
     except BrokenPipeError:
         leave_quietly()
-        return 0
-    except KeyboardInterrupt:
+        return End(0)
+    except KeyboardInterrupt as error:
+        interruption = error
         code = INTERRUPTED if begun or not sources.live else 0  # before that there is nothing to drain
         if code:
             _report_interruption(checkpoint)
@@ -171,7 +201,8 @@ def run(
     finally:
         ledger.close()
     has_unread = _report_losses(sources, ledger, tally)
-    return code or (FAILED if ledger.failed or has_unread else 0)
+    code = code or (FAILED if ledger.failed or has_unread else 0)
+    return End(code, shutdown is not None and shutdown.has_stopped, interruption)
 
 
 def _write(outputs: Iterable[Output], sink: Sink, columns: Collection[str], tally: Tally) -> None:

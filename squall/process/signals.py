@@ -16,10 +16,12 @@ from squall.streams import Sources
 _SIGNALS = signal.SIGINT, signal.SIGTERM
 _WAKE_UP = signal.SIGURG
 """The signal that wakes the main thread up. Nobody else sends it to a process without out-of-band data."""
-DRAIN_TIMEOUT_S = 6.0
+DRAIN_TIMEOUT_S = 5.0
 """The seconds within which a run has to process what it has read, after the first signal."""
-EXIT_TIMEOUT_S = 3.0
+EXIT_TIMEOUT_S = 2.0
 """The seconds within which an interrupted run has to end."""
+KILL_DELAY_S = 1.0
+"""The seconds after which the kernel ends a process in which no thread has been able to do so."""
 _WAKE_UP_DELAYS_S = 0.02, 0.2, 1.0
 """The seconds after a signal at which to wake up. At the first time, the main thread may be about to wait."""
 
@@ -30,7 +32,7 @@ def stop_on_signal(
     exit_process: Callable[[], object] | None = None,
     drain_timeout_s: float = DRAIN_TIMEOUT_S,
     exit_timeout_s: float = EXIT_TIMEOUT_S,
-) -> Iterator[None]:
+) -> Iterator[Shutdown]:
     """Handles signals within a context: the first one stops the sources, so that the run drains.
 
     It stops live sources, and all sources of a run with a checkpoint. The second signal interrupts the run
@@ -40,21 +42,27 @@ def stop_on_signal(
     (`Sources.abandon`), and while the context lasts, libraries do not log what that breaks. Only the main thread
     handles signals, whatever it waits for. In another thread the context has no effect.
 
+    A call of a library may hold Python's global lock for long, in all threads: to free the memory of a large instant
+    takes seconds. So the kernel has an alarm (SIGALRM), which ends the process if nothing else does.
+
+    The context's value says whether a signal has come.
+
     Args:
         sources: The sources of the run.
         exit_process: Ends the process, in a thread of its own, if an interrupted run does not end. None: nothing does.
         drain_timeout_s: The seconds from the first signal until the run is interrupted.
-        exit_timeout_s: The seconds from the interruption until `exit_process` is called.
+        exit_timeout_s: The seconds from the interruption until `exit_process` is called. The kernel ends the process
+            `KILL_DELAY_S` seconds later.
     """
+    shutdown = Shutdown(sources, exit_process, drain_timeout_s, exit_timeout_s)
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield shutdown
         return
-    shutdown = _Shutdown(sources, exit_process, drain_timeout_s, exit_timeout_s)
     before: dict[signal.Signals, Any] = {number: signal.signal(number, shutdown.on_signal) for number in _SIGNALS}
     disabled_level = logging.root.manager.disable
     try:
         with _waking_main_thread(shutdown.on_wake_up):
-            yield
+            yield shutdown
     finally:
         shutdown.end()
         logging.disable(disabled_level)
@@ -62,8 +70,8 @@ def stop_on_signal(
             signal.signal(number, handler)
 
 
-class _Shutdown:
-    """The end of a run by signals. The main thread makes one (`stop_on_signal`)."""
+class Shutdown:
+    """The end of a run by signals (`stop_on_signal`)."""
 
     def __init__(
         self,
@@ -90,6 +98,7 @@ class _Shutdown:
         if self.has_stopped or not self.sources.is_stoppable:
             self._interrupt()
         self.has_stopped = True
+        self._set_alarm(self.drain_timeout_s + self.exit_timeout_s)
         _start(self.sources.stop, "stops sources")
         _start(self._interrupt_later, "interrupts the run")
 
@@ -100,16 +109,25 @@ class _Shutdown:
 
     def _interrupt(self) -> NoReturn:
         if not self.is_interrupted:
-            self.is_interrupted = True
+            self.has_stopped = self.is_interrupted = True
+            self._set_alarm(self.exit_timeout_s)
             logging.disable()
             self.abandoning = _start(self.sources.abandon, "abandons the run")
             _start(self._exit_later, "ends the process")
         raise KeyboardInterrupt
 
+    def _set_alarm(self, timeout_s: float) -> None:
+        """Lets the kernel end the process when this time and a little more has passed."""
+        if self.exit_process is not None:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_REAL, timeout_s + KILL_DELAY_S)
+
     def end(self) -> None:
         """Ends the handling of signals, when the run has ended. What abandons the run has done its work then."""
         if self.abandoning is not None:
             self.abandoning.join()
+        if self.has_stopped and self.exit_process is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         self.has_ended.set()
 
     def _interrupt_later(self) -> None:
