@@ -86,8 +86,8 @@ class Lexer(Protocol):
 class Translator(Protocol):
     """A translator turns a syntax tree into a Translated Production System.
 
-    It may also have an attribute ``written``, a function from a system to text of the language. Then its name is a
-    format of ``squall explain --stage tps`` for all languages.
+    It may also have an attribute ``written``, a function from a system to a tree of the language, which the lexer
+    writes as text. Then its name is a format of ``squall explain --stage tps`` for all languages.
     """
 
     def __call__(self, tree: Any, /) -> System:

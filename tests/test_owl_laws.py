@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 
 import squall
-from squall import rulesets
+from squall import plugins, rulesets
 from squall.functions import lookup
 from squall.functions.datatypes import OWN
 from squall.lexers.owl import lexer, tree
@@ -164,6 +164,22 @@ def check_law(schema: list[tree.Axiom], data: list[tree.Axiom], planner: str) ->
 def test_an_ontology_derives_what_owl2rl_derives_of_its_triples(planner: str, many: int) -> None:
     def law(schema: list[tree.Axiom], data: list[tree.Axiom]) -> None:
         check_law(schema, data, planner)
+
+    hold(law, many, schema=st.lists(axioms, min_size=2, max_size=6), data=st.lists(assertions, min_size=4, max_size=9))
+
+
+@examples(25)
+@pytest.mark.parametrize("language", ["jena", "rifps", "rif"])
+def test_rules_that_are_written_derive_the_same(language: str, many: int) -> None:
+    def law(schema: list[tree.Axiom], data: list[tree.Axiom]) -> None:
+        system = translator(tree.Ontology("o", axioms=(*DECLARATIONS, *schema)))
+        written = plugins.load(plugins.TRANSLATORS, language).written(system)
+        again = squall.compile(plugins.load(plugins.LEXERS, language).written(written), lexer=language)
+        if language == "jena":
+            again = rulesets.prepared(again, background=False)
+        facts, stated = triples_of(data)[1:], set(triples_of(axiom for axiom in schema if _states_a_fact(axiom)))
+        own, by_rules = (closure(squall.plan(each), facts)[0] | stated for each in (system, again))
+        assert own == by_rules
 
     hold(law, many, schema=st.lists(axioms, min_size=2, max_size=6), data=st.lists(assertions, min_size=4, max_size=9))
 

@@ -547,3 +547,12 @@ def test_programs_that_say_the_same_in_jena_and_rif_are_equal_systems() -> None:
         "Forall ?x (?x[ex:p -> ex:a] :- ?x # ex:c)",
     )
     assert squall.compile(rif, lexer="rifps") == squall.compile(jena, lexer="jena")
+
+
+def test_an_iri_with_letters_beyond_ascii_is_that_of_the_data() -> None:
+    city = iri(E + "Orléans")
+    (fact,) = derived("Forall ?x (?x[ex:q -> ex:Orléans] :- ?x[ex:p -> ex:Orléans])", facts=(Triple(A, P, city),))
+    assert fact == Triple(A, Q, city)
+    blank = f'"{E}a b"^^rif:iri'
+    (fact,) = derived(f"ex:a[ex:q -> {blank}]")
+    assert fact == Triple(A, Q, iri(E + "a%20b")), "what no IRI has is escaped"

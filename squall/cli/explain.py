@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     cloup.option("--format", "format", default="text", show_default=True, metavar="NAME",
                  shell_complete=completers.names("text", "json", "mermaid", "dot", "svg", "html"), help="text, json; "
                  "for the plan (pps) also mermaid, dot, svg or html; for the tree also a language, such as jena; "
-                 "for rules (tps) also jena."),
+                 "for rules (tps) also jena, rif or rifps."),
     cloup.option("--node-metrics", "measured", type=FILE, metavar="FILE", help="Show what each node did in a run, from "
                  "the file that `squall run --profile-nodes` wrote."),
     QUIET, VERBOSE,
@@ -176,7 +176,7 @@ def _explained(
 
     if stage == "tps":
         writer = _writer(format)
-        yield _shown(system, format) if writer is None else writer(system).removesuffix("\n")
+        yield _shown(system, format) if writer is None else _text_of(writer(system), format)
         return
     plan = make(system)
     if stage == "pps":
@@ -222,8 +222,8 @@ def _check_format(stage: str, format: str) -> None:
         )
 
 
-def _writer(language: str) -> Callable[[System], str] | None:
-    """Returns what writes a system as text of a language, if its translator has that."""
+def _writer(language: str) -> Callable[[System], Any] | None:
+    """Returns what writes a system as a tree of a language, if its translator has that."""
     if language not in plugins.names(plugins.TRANSLATORS):
         return None
     return getattr(plugins.load(plugins.TRANSLATORS, language), "written", None)
@@ -246,12 +246,14 @@ def _trees(
 
 def _written(tree: Any, language: str, format: str) -> str:
     """Returns a tree as text of a language whose lexer can write it: another syntax for the same trees."""
-
-    lexer = plugins.load(plugins.LEXERS, format)
     same = plugins.where(plugins.TRANSLATORS, language).object == plugins.where(plugins.TRANSLATORS, format).object
-    if not same or not hasattr(lexer, "written"):
+    if not same or not hasattr(plugins.load(plugins.LEXERS, format), "written"):
         raise UsageError(f"a program in `{language}` cannot be written as `{format}`")
-    return str(lexer.written(tree)).removesuffix("\n")
+    return _text_of(tree, format)
+
+
+def _text_of(tree: Any, language: str) -> str:
+    return str(plugins.load(plugins.LEXERS, language).written(tree)).removesuffix("\n")
 
 
 def _described(job: Job, builder: str, format: str) -> str:

@@ -14,6 +14,7 @@ from squall.model import System
 from squall.translators.rif.contexts import check_contexts, unmarked_builtin_warnings
 from squall.translators.rif.imports import closure
 from squall.translators.rif.rules import Rules
+from squall.translators.rif.writing import written
 
 
 def translator(
@@ -47,3 +48,6 @@ def translator(
         streams=imported.streams,
         warnings=(*unmarked_builtin_warnings(imported.documents), *rules.warnings),
     )
+
+
+translator.written = written  # type: ignore[attr-defined]

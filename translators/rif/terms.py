@@ -19,6 +19,7 @@ from squall.lexers.rif import tree
 from squall.model import Call, Variable
 from squall.rdf import Term, iri, is_literal, literal
 from squall.rdf.compounds import LIST
+from squall.rulesets import HELPER
 from squall.translators.common import CompoundTerm, TermPattern
 from squall.translators.owl.expressions import UNDECIDED
 
@@ -34,6 +35,7 @@ INCONSISTENT = iri(NAMESPACE + "inconsistent")
 DEMAND, ORIGINAL_FACT = NAMESPACE + "asked:", NAMESPACE + "given:"
 """The prefixes of the relations of demands, and of facts that the program states
 (`squall.translators.rif.magic_sets`). They are part of checkpoints and do not change."""
+_HIDDEN = (f"<{DEMAND}", f"<{ORIGINAL_FACT}", HELPER)
 DEMANDED_TERM = iri(DEMAND + "term")
 """The relation of the terms for which equal terms are demanded."""
 LANGUAGE = "rif"
@@ -57,7 +59,7 @@ class Constants:
         """
         lexical, space = constant.lexical, constant.space
         if space == tree.IRI:
-            return iri(quote(lexical, safe=_IN_IRIS))
+            return iri(_NOT_IN_IRIS.sub(lambda characters: quote(characters[0]), lexical))
         if space == tree.LOCAL:
             return iri(f"urn:x-squall:local:{self.key}:{quote(lexical)}")
         if space == tree.PLAIN:
@@ -76,7 +78,8 @@ class Constants:
 
 _DIRECTION = re.compile(r"@[A-Za-z]+(-[A-Za-z0-9]+)*--[A-Za-z]+$")
 """A language with a base direction, at the end of a text."""
-_IN_IRIS = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '<>"{}|^`\\')
+_NOT_IN_IRIS = re.compile(r"""[\x00-\x20<>"{}|^`\\]+""")
+"""What no IRI has (RDF 1.1 N-Triples, IRIREF)."""
 
 
 def document_key(document: tree.Document) -> str:
@@ -109,7 +112,7 @@ def ordered_arguments(part: tree.Atom | tree.Expr) -> tuple[tree.Term, ...]:
 
 def is_hidden(relation: Term) -> bool:
     """Returns whether rules read a relation that is no part of an answer."""
-    return relation in (SUBCLASS, EQUAL, PART, UNDECIDED) or relation[1:].startswith((DEMAND, ORIGINAL_FACT))
+    return relation in (SUBCLASS, EQUAL, PART, UNDECIDED) or relation.startswith(_HIDDEN)
 
 
 class Terms:
