@@ -28,6 +28,7 @@ _LANGUAGES = {
     "csparql": "sparql",
     "cqels": "sparql",
     "sparqlstream": "sparql",
+    "strider": "sparql",
     "jena": "text",
     "ntt": "text",
 }

@@ -156,6 +156,8 @@ class Options:
         now: The time (integer ms) of static data for functions of time (``NOW()``). None: see
             `squall.streams.clock.beginning`.
         checkpoint_interval: How often a checkpoint is saved, if the builder lets its user choose.
+        batch_interval: How long (integer ms) events are gathered for a micro-batch of live input, if the builder has
+            micro-batches. None: as long as the one before takes. No output depends on it.
         allow_removed_rules: Whether a run may resume from the checkpoint of a program that had more rules, if the state
             of the remaining rules can be separated exactly.
         seed: What makes the terms that the run creates (blank nodes, UUIDs, random numbers) differ from those of other
@@ -174,6 +176,7 @@ class Options:
     max_terms: int = MAX_CREATED_TERMS
     now: int | None = None
     checkpoint_interval: Interval = field(default=Interval(milliseconds=1000))
+    batch_interval: int | None = None
     allow_removed_rules: bool = False
     seed: int | None = None
 
@@ -191,6 +194,7 @@ class BuilderCapabilities:
     Attributes:
         checkpoints: It keeps offsets and operator state in `Options.checkpoint`, and resumes from there.
         checkpoint_interval: It saves a checkpoint as often as `Options.checkpoint_interval` says.
+        batch_interval: It gathers events for `Options.batch_interval` before it processes them.
         removed_rules: It resumes from the checkpoint of a program with more rules (`Options.allow_removed_rules`).
         recoverable_sinks: It saves the state of a `CheckpointedSink` in its checkpoints and recovers the sink from
             there. Without it, a run that resumes appends to its sink.
@@ -205,6 +209,7 @@ class BuilderCapabilities:
 
     checkpoints: bool = False
     checkpoint_interval: bool = False
+    batch_interval: bool = False
     removed_rules: bool = False
     recoverable_sinks: bool = False
     folder_sinks: bool = False
@@ -274,6 +279,8 @@ def check_options(options: Options, builder: Any, name: str) -> None:
         (options.checkpoint is not None, capabilities.checkpoints, "keeps no checkpoint", "checkpoint"),
         (options.checkpoint_interval != defaults.checkpoint_interval, capabilities.checkpoint_interval,
          "decides itself when a checkpoint is saved", "checkpoint-interval"),
+        (options.batch_interval is not None, capabilities.batch_interval,
+         "processes events as they arrive", "batch-interval"),
         (options.allow_removed_rules, capabilities.removed_rules,
          "resumes only from a checkpoint of the same program", "allow-removed-rules"),
         (options.run_as_one_batch, capabilities.one_batch, "has no batches", "batch"),

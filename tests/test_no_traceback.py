@@ -48,6 +48,10 @@ PROGRAMS: dict[str, list[str]] = {
     ],
     "cqels": ["SELECT ?a { STREAM <urn:s> [RANGE 5s SLIDE 1s] { ?a ?b ?c } GRAPH <urn:g> { ?a ?d 5 } }"],
     "sparqlstream": ["SELECT RSTREAM ?a FROM NAMED STREAM <urn:s> [NOW - 5 S TO NOW - 1 S SLIDE 1 S] { ?a ?b ?c }"],
+    "strider": [
+        "STREAMING { WINDOW [10 Seconds] SLIDE [5 Seconds] BATCH [1 Second] } REGISTER { QUERYID [q] REASONING [U] "
+        "SPARQL [ PREFIX : <urn:> SELECT ?a { ?a :b [ :c ?d ] FILTER(?d > 2) } ] }",
+    ],
     "rifps": [
         "Document( Prefix(ex <http://e/>) Group ( Forall ?x ?y ( ex:p(?x ?y) :- And( ?x[ex:q -> ?y] "
         'External(pred:numeric-greater-than(?y "5"^^xs:integer)) ) ) ) )',

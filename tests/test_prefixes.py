@@ -26,6 +26,8 @@ PROGRAMS = {
     "rspql": "{declared} SELECT ?x FROM NAMED WINDOW :w ON ex:s [RANGE PT1S] WHERE {{ WINDOW :w {{ ?x ex:p :b }} }}",
     "cqels": "{declared} SELECT ?x WHERE {{ STREAM ex:s [RANGE 1s] {{ ?x ex:p :b }} }}",
     "sparqlstream": "{declared} SELECT ?x FROM STREAM ex:s [NOW - 1 S] WHERE {{ ?x ex:p :b }}",
+    "strider": "STREAMING {{ WINDOW [1 s] SLIDE [1 s] }} "
+    "REGISTER {{ QUERYID [q] SPARQL [ {declared} SELECT ?x {{ ?x ex:p :b }} ] }}",
     "jena": "{declared}\n[r: (?x ex:p :b) -> (?x ex:q 1)]",
     "owl": "{declared} Ontology(SubClassOf(ObjectHasValue(ex:p :b) ex:Q))",
     "rifps": "Document({declared} Group(Forall ?x (?x[ex:q -> 1] :- ?x[ex:p -> ex:b])))",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from squall import plugins
 from squall.contracts import Lexer
 from squall.errors import Errors, LexerError, SquallError, single_errors
-from squall.lexers import cqels, csparql, rspql, sparql, sparqlstream
+from squall.lexers import cqels, csparql, rspql, sparql, sparqlstream, strider
 from squall.lexers.sparql import tree as q
 from squall.model import Variable
 from squall.model.windows import FirstTriple
@@ -26,7 +26,7 @@ from tests.laws import examples_of
 GOLDEN = Path(__file__).parent / "golden" / "errors"
 LEXERS = {
     ".rq": sparql.lexer, ".ru": sparql.lexer, ".csparql": csparql.lexer, ".rspql": rspql.lexer, ".cqels": cqels.lexer,
-    ".sparqlstream": sparqlstream.lexer,
+    ".sparqlstream": sparqlstream.lexer, ".strider": strider.lexer,
 }  # fmt: skip
 PREFIX = "PREFIX : <urn:>\n"
 A, B, C, D, S, T = map(Variable, "abcdst")
@@ -669,6 +669,12 @@ CQELS_QL = """
     { STREAM <s> [RANGE 1h SLIDE 500ms] { ?a ?b ?c OPTIONAL { ?c ?b ?d } } STREAM ?s [NOW] {} STREAM <t> [TRIPLES 3] {}
       OPTIONAL { STREAM <t> [ALL] { ?a ?b _:c } } GRAPH ?g { ?a ?b ?c } }
 """
+STRIDER = """
+    STREAMING { WINDOW [1 Minute] SLIDE [10 Seconds] BATCH [1500 ms] }
+    REGISTER { QUERYID [Q1] REASONING [U,SM] SPARQL [
+      BASE <urn:b> PREFIX : <urn:> SELECT ?a { ?a :p [ :q ?b ] } LIMIT 3 ] }
+    REGISTER { QUERYID [Q2] SPARQL [ CONSTRUCT { ?a ?b ?c } FROM <urn:g> { ?a ?b ?c VALUES ?a { <x> } } ] }
+"""
 SPARQL_STREAM = """
     SELECT DSTREAM DISTINCT ?a FROM NAMED STREAM <s> [FROM NOW - 2 MINUTES TO NOW - 1 SECOND STEP 1 S]
     FROM STREAM <s> [NOW - 5 S] FROM STREAM <t> [TRIPLES 5] { GRAPH <s> { ?a ?b ?c } }
@@ -682,6 +688,7 @@ SPARQL_STREAM = """
         (rspql.lexer, RSP_QL),
         (cqels.lexer, CQELS_QL),
         (sparqlstream.lexer, SPARQL_STREAM),
+        (strider.lexer, STRIDER),
     ],
 )
 def test_a_printed_query_of_streams_is_read_as_the_same_tree(lexer: sparql.SparqlLexer, text: str) -> None:

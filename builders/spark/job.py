@@ -39,6 +39,7 @@ from squall.streams.clock import beginning
         recoverable_sinks=True,
         folder_sinks=True,
         one_batch=True,
+        batch_interval=True,
         settings=True,
         node_metrics=True,
     ),

@@ -108,7 +108,12 @@ class QueryRun:
         text = lines(self.processor.engine.spark, inputs, self.spool)
         writer = text.writeStream.foreachBatch(lambda frame, number: self._on_batch(frame, number, inputs))
         writer = writer.queryName(self.name).option("checkpointLocation", self.processor.store.uri("spark"))
-        return (writer if inputs.live else writer.trigger(availableNow=True)).start()
+        interval = self.processor.options.batch_interval
+        if not inputs.live:
+            writer = writer.trigger(availableNow=True)
+        elif interval is not None:
+            writer = writer.trigger(processingTime=f"{interval} milliseconds")
+        return writer.start()
 
     def _end(self, query: StreamingQuery, watcher: threading.Thread) -> None:
         """Stops the query. If the run is abandoned, the current batch fails."""

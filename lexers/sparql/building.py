@@ -21,9 +21,14 @@ class Builder(Datasets):
 
     def program(self, tree: Tree[Token]) -> q.Program:
         """Returns the program of a tree whose name is ``start``."""
-        return q.Program(tuple(self._statements(tree)), self.text.name)
+        streaming = first(tree, "streaming")
+        blocks = trees(tree, "register") if streaming else (tree,)
+        statements = tuple(statement for block in blocks for statement in self._statements(block))
+        return q.Program(statements, self.text.name, None if streaming is None else self._streaming(streaming))
 
     def _statements(self, tree: Tree[Token]) -> Iterator[q.Statement]:
+        """Yields the statements of a program, or the one in a block, whose prefixes are its own."""
+        base, prefixes = self.names.base, dict(self.names.prefixes)
         registration = None
         reasoning: tuple[q.ReasoningMode, ...] = ()
         for part in trees(tree):
@@ -32,6 +37,8 @@ class Builder(Datasets):
                     self.names.base = self.iri(part.children[0])[1:-1]
                 case "prefix":
                     self._prefix(part)
+                case "query_id":
+                    registration = q.Registration("QUERY", str(part.children[0]), origin=self.origin(part))
                 case "registration":
                     registration = self._registration(part)
                 case "reasoning":
@@ -42,6 +49,7 @@ class Builder(Datasets):
                     yield q.Statement(body, registered, self.names.base, reasoning, tuple(self.bare_lengths))
                 case _:
                     yield q.Statement(self._operation(part), None, self.names.base)
+        self.names.base, self.names.prefixes = base, prefixes
 
     def _prefix(self, tree: Tree[Token]) -> None:
         prefix, namespace = tree.children

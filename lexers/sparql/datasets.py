@@ -18,6 +18,7 @@ from squall.model.windows import FirstTriple
 _DAY = 86_400_000
 _UNITS = {
     "ms": 1,
+    "millisecond": 1,
     "s": 1000,
     "m": 60_000,
     "h": 3_600_000,
@@ -67,6 +68,15 @@ class Datasets(Expressions):
         if registration is None:
             return q.Registration(kind, "", origin=self.origin(query))
         return q.Registration(kind, registration.name, registration.period, registration.origin)
+
+    def _streaming(self, tree: Tree[Token]) -> q.Streaming:
+        """Returns what a program of Strider says of all streams."""
+        size, step, *batch = (self._duration(trees(part)[0]) for part in trees(tree))
+        self._check_sizes(tree, (size, step))
+        if batch and not batch[0]:
+            self.text.fail("this batch is empty", self.origin(trees(tree)[2]), "its length has to be more than 0")
+        window = q.FromStreams(q.TimeRange(size, step), self.origin(tree))
+        return q.Streaming(window, batch[0] if batch else None)
 
     def _dataset(self, tree: Tree[Token]) -> tuple[q.DatasetClause, ...]:
         return tuple(map(self._clause, trees(tree, "from_graph", "from_stream", "from_window")))

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from squall.contracts import BuilderCapabilities, Interval, Options
+    from squall.model import System
     from squall.rdf import Event
     from squall.streams import DeadLetterFile, Sink
 
@@ -196,6 +197,12 @@ if TYPE_CHECKING:
     "Engine",
     PLANNER,
     BUILDER,
+    cloup.option(
+        "--batch-interval",
+        metavar="TIME",
+        help="How long to gather live events for a micro-batch.  [default: what the program says, or as long as the "
+        "one before takes]",
+    ),
     cloup.option("--batch", is_flag=True, help="Process bounded input as one batch: nothing live, no checkpoint."),
     cloup.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of the engine, by its own name."),
     STATISTICS,
@@ -248,6 +255,7 @@ def build(
     strict: bool,
     planner: str,
     builder: str,
+    batch_interval: str | None,
     batch: bool,
     conf: tuple[str, ...],
     statistics: Path | None,
@@ -314,6 +322,7 @@ def build(
         seed=seed,
         checkpoint_interval=_interval(interval),
         allow_removed_rules=allow_removed_rules,
+        batch_interval=_batch_interval(batch_interval, system, capabilities),
     )
     _check_durability(options, interval)
     if statistics_file and not capabilities.statistics:
@@ -362,6 +371,18 @@ def build(
 
 
 _OTHER_BUILDER = "leave the option out, or use a builder that supports it: `squall list builders`"
+
+
+def _batch_interval(text: str | None, system: System, capabilities: BuilderCapabilities) -> int | None:
+    """Returns how long to gather events (integer ms): as the user or a program says. Raises UsageError.
+
+    A program may be run by a builder without micro-batches, which processes its events earlier.
+    """
+    from squall.model.systems import batch_interval_of
+
+    if text is not None:
+        return length("--batch-interval", text, 1)
+    return batch_interval_of(system) if capabilities.batch_interval else None
 
 
 def _with_sink(

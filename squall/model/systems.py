@@ -62,6 +62,8 @@ class System:
             it is compiled with, and part of the answer only without them.
         entailment: Of a program or a query: the name of the entailment regime of its patterns, by a pragma or by
             `REASONING`. None: that of what it is a part of, or of the run.
+        batch_interval: Of a program: how long events may be gathered for a micro-batch (integer ms), or None. No answer
+            depends on it (`batch_interval_of`).
         fixed_schema: Of a whole system: the schema that is compiled into it, if any.
         warnings: What its author may not have meant (`squall.errors.TranslatorWarning`).
     """
@@ -82,6 +84,7 @@ class System:
     documents: tuple[Document, ...] = ()
     streams: tuple[Stream, ...] = ()
     entailment: str | None = field(default=None, repr=False)
+    batch_interval: int | None = field(default=None, repr=False)
     fixed_schema: FixedSchema | None = field(default=None, repr=False)
     is_named: bool = field(default=False, compare=False, repr=False)
     is_background: bool = field(default=False, compare=False, repr=False)
@@ -90,3 +93,13 @@ class System:
 
 
 Joinable = FactPattern | Union | System
+
+
+def batch_interval_of(system: System) -> int | None:
+    """Returns how long events may be gathered for a micro-batch (integer ms): the shortest time that a program names.
+
+    None: no program names one.
+    """
+    own = () if system.batch_interval is None else (system.batch_interval,)
+    nested = (batch_interval_of(part) for part in system.subsystems)
+    return min((*own, *(interval for interval in nested if interval is not None)), default=None)

@@ -6,6 +6,7 @@ Sources: SPARQL 1.1 Query, section 18; SPARQL 1.1 Update, section 3; for streams
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import PurePath
 
 from squall.errors import Origin, SquallError, file_name, raise_all, single_errors
@@ -39,7 +40,7 @@ def translator(program: q.Program, profile: str = "default") -> System:
     if not program.statements:
         notes.warn("there is no query and no update in the program", Origin(program.name, "", 1, 1))
     systems: dict[System, None] = {}
-    for place, statement in enumerate(program.statements, 1):
+    for place, statement in enumerate(_over_streams(program), 1):
         name = _registered_name(statement) or _default_name(program, statement, place)
         systems.update(dict.fromkeys(_translated(statement, name, notes, is_graph_in_scope)))
     raise_all(notes.errors)
@@ -48,8 +49,19 @@ def translator(program: q.Program, profile: str = "default") -> System:
         subsystems=tuple(systems),
         documents=_documents(program, systems),
         streams=_streams(program),
+        batch_interval=None if program.streaming is None else program.streaming.batch,
         warnings=tuple(notes.warnings),
     )
+
+
+def _over_streams(program: q.Program) -> Iterator[q.Statement]:
+    """Yields the statements; those of Strider read all streams through the window of the program."""
+    for statement in program.statements:
+        if program.streaming is None or isinstance(statement.body, q.Operation):
+            yield statement
+        else:
+            dataset = (program.streaming.window, *statement.body.dataset)
+            yield replace(statement, body=replace(statement.body, dataset=dataset))
 
 
 def _translated(statement: q.Statement, name: str, notes: Notes, is_graph_in_scope: bool) -> list[System]:

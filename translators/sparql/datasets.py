@@ -17,7 +17,7 @@ from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWi
 from squall.rdf import Term, iri_text
 from squall.translators.sparql.state import Notes
 
-Windowing = q.FromStream | q.FromWindow | q.StreamWindow
+Windowing = q.FromStream | q.FromStreams | q.FromWindow | q.StreamWindow
 """The elements that have a window in brackets."""
 
 DEFAULT = Source(sparql_dataset=True)
@@ -178,6 +178,10 @@ def dataset(clauses: Iterable[q.DatasetClause], notes: Notes) -> ActiveDataset:
                     graphs[stream] = read
                 else:
                     default.append(read)
+            case q.FromStreams(range=range):
+                read = Source("", window(range, clause, notes), sparql_dataset=True)
+                graph_sources.append(read)
+                default.append(read)
             case q.FromWindow(name=name, stream=stream, range=range):
                 if name in windows:
                     hint = "give each window a name of its own"
@@ -185,7 +189,8 @@ def dataset(clauses: Iterable[q.DatasetClause], notes: Notes) -> ActiveDataset:
                 windows[name] = Source(iri_text(stream), window(range, clause, notes))
     if not clauses:
         return ALL
-    return ActiveDataset((*dict.fromkeys(default), BACKGROUND), graphs, tuple(dict.fromkeys(graph_sources)), windows)
+    background = () if any(isinstance(clause, q.FromStreams) for clause in clauses) else (BACKGROUND,)
+    return ActiveDataset((*dict.fromkeys(default), *background), graphs, tuple(dict.fromkeys(graph_sources)), windows)
 
 
 def _stream(clause: q.FromStream, notes: Notes) -> Source:

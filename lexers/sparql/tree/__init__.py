@@ -16,6 +16,7 @@ from squall.lexers.sparql.tree.datasets import (
     From,
     FromNamed,
     FromStream,
+    FromStreams,
     FromWindow,
     PastRange,
     Range,
@@ -52,7 +53,7 @@ from squall.lexers.sparql.tree.groups import (
 )
 from squall.lexers.sparql.tree.paths import Alternative, Inverse, Negated, Path, Repeat, Steps
 from squall.lexers.sparql.tree.printing import Slot, expressed, is_unnamed, iso_duration, slot
-from squall.lexers.sparql.tree.programs import Program, ReasoningMode, Registration, Statement
+from squall.lexers.sparql.tree.programs import Program, ReasoningMode, Registration, Statement, Streaming
 from squall.lexers.sparql.tree.queries import (
     NO_MODIFIERS,
     Addition,
@@ -81,11 +82,12 @@ from squall.lexers.sparql.tree.updates import DeleteData, InsertData, Load, Mana
 __all__ = [
     "MEMBERSHIP", "NO_MODIFIERS", "OPERATORS", "TIMESTAMP", "Addition", "Aggregate", "AggregateClause",
     "Alternative", "AskQuery", "Bind", "Call", "ConstructQuery", "CountRange", "DatasetClause", "DeleteData",
-    "DescribeQuery", "Element", "Exists", "Expression", "Filter", "From", "FromNamed", "FromStream", "FromWindow",
-    "Graph", "Group", "GroupCondition", "InsertData", "Inverse", "Load", "Manage", "Minus", "Modifiers", "Modify",
-    "Negated", "NotExists", "Operation", "Optional", "OrderCondition", "PastRange", "Path", "Program",
-    "QuadPattern", "Query", "Range", "ReasoningMode", "Registration", "Repeat", "SelectItem", "SelectQuery", "Service",
-    "Slot", "Statement", "Steps", "StreamWindow", "SubSelect", "TimeRange", "Timestamp", "Transfer", "TriplePattern",
-    "TriplesBlock", "Union", "Values", "Window", "assigned", "expressed", "in_scope", "is_unnamed", "iso_duration",
-    "mentioned", "reads_by_name", "shown", "slot", "stream_windows", "substituted",
+    "DescribeQuery", "Element", "Exists", "Expression", "Filter", "From", "FromNamed", "FromStream", "FromStreams",
+    "FromWindow", "Graph", "Group", "GroupCondition", "InsertData", "Inverse", "Load", "Manage", "Minus",
+    "Modifiers", "Modify", "Negated", "NotExists", "Operation", "Optional", "OrderCondition", "PastRange", "Path",
+    "Program", "QuadPattern", "Query", "Range", "ReasoningMode", "Registration", "Repeat", "SelectItem",
+    "SelectQuery", "Service", "Slot", "Statement", "Steps", "StreamWindow", "Streaming", "SubSelect", "TimeRange",
+    "Timestamp", "Transfer", "TriplePattern", "TriplesBlock", "Union", "Values", "Window", "assigned", "expressed",
+    "in_scope", "is_unnamed", "iso_duration", "mentioned", "reads_by_name", "shown", "slot", "stream_windows",
+    "substituted",
 ]  # fmt: skip

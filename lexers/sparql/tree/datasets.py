@@ -136,4 +136,15 @@ class FromWindow:
                 return self.range.text(iso_duration)
 
 
-DatasetClause = From | FromNamed | FromStream | FromWindow
+@dataclass(frozen=True)
+class FromStreams:
+    """All streams through one window (Strider). A program says so once, for all of its queries (`Streaming`)."""
+
+    range: TimeRange
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"FROM STREAM * {self.range.text(duration)}"
+
+
+DatasetClause = From | FromNamed | FromStream | FromStreams | FromWindow

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from squall.errors import Origin
+from squall.lexers.sparql.tree.datasets import FromStreams
 from squall.lexers.sparql.tree.queries import Query
 from squall.lexers.sparql.tree.updates import Operation
 from squall.model.windows import duration
@@ -59,7 +60,7 @@ class Statement:
 
     def __str__(self) -> str:
         base = f"BASE <{self.base}>\n" if self.base else ""
-        reasoning = f"REASONING [{', '.join(map(str, self.reasoning))}]\n" if self.reasoning else ""
+        reasoning = _reasoning(self) and f"{_reasoning(self)}\n"
         if self.registration is not None and not self.registration.name:
             form, _, pattern_text = str(self.body).partition(" ")
             return f"{base}{reasoning}{form} {self.registration.kind} {pattern_text}\n"
@@ -67,11 +68,49 @@ class Statement:
 
 
 @dataclass(frozen=True)
+class Streaming:
+    """The block ``STREAMING { WINDOW [size] SLIDE [step] BATCH [batch] }`` of Strider.
+
+    Attributes:
+        window: The window of all streams.
+        batch: How long events are gathered for a micro-batch, in integer ms, or None.
+    """
+
+    window: FromStreams
+    batch: int | None = None
+
+    def __str__(self) -> str:
+        size, step = self.window.range.size, self.window.range.step
+        batch = "" if self.batch is None else f" BATCH [{self.batch} Milliseconds]"
+        return f"STREAMING {{ WINDOW [{size} Milliseconds] SLIDE [{step} Milliseconds]{batch} }}\n"
+
+
+@dataclass(frozen=True)
 class Program:
-    """The statements of a text: one query, or the operations of an update."""
+    """The statements of a text: one query, several of Strider, or the operations of an update.
+
+    Attributes:
+        streaming: What a program of Strider says of all streams. Its statements are queries that are registered.
+    """
 
     statements: tuple[Statement, ...]
     name: str = field(default="", compare=False)
+    streaming: Streaming | None = None
 
     def __str__(self) -> str:
-        return ";\n".join(map(str, self.statements))
+        if self.streaming is None:
+            return ";\n".join(map(str, self.statements))
+        return "".join(map(str, (self.streaming, *map(_strider_block, self.statements))))
+
+
+def _strider_block(statement: Statement) -> str:
+    """Returns a query as Strider registers it."""
+    name = "" if statement.registration is None else statement.registration.name
+    query = replace(statement, registration=None, reasoning=())
+    reasoning = _reasoning(statement) and f" {_reasoning(statement)}"
+    return f"REGISTER {{ QUERYID [{name}]{reasoning} SPARQL [\n{query}] }}\n"
+
+
+def _reasoning(statement: Statement) -> str:
+    """Returns the clause ``REASONING`` of a query, or nothing if it has none."""
+    return f"REASONING [{', '.join(map(str, statement.reasoning))}]" if statement.reasoning else ""
