@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -30,6 +31,12 @@ def prefixed(language: str, text: str) -> str:
 
 def compiled(case: cases.Case, language: str, text: str) -> squall.System:
     regime = "rhodf" if case.schema else "none"
+    if case.ontology:
+        with TemporaryDirectory() as folder:
+            ontology, program = Path(folder, "o.owl"), Path(folder, f"program.{language}")
+            ontology.write_text(case.ontology, encoding="utf-8")
+            program.write_text(prefixed(language, text), encoding="utf-8")
+            return squall.compile(ontology, program)
     return squall.compile(prefixed(language, text), lexer=language, entailment=regime, schema=case.schema)
 
 

@@ -13,7 +13,7 @@ from squall.rdf import Event, Triple
 from squall.testing.streams import Timed, static, stream, timed
 
 OUTPUTS = ("istream", "dstream", "rstream")
-_DATA = ("static", "events", "expect", "output", "schema")
+_DATA = ("static", "events", "expect", "output", "schema", "ontology")
 _HEADING = re.compile(r"--- +(?P<kind>\S+)(?: +(?P<argument>\S+))? *$")
 
 
@@ -29,6 +29,7 @@ class Case:
         expected: The expected outputs with their times, as a set.
         output: The R2S operator (see `squall.model.System`).
         schema: The schema of its entailment (``rhodf``). Without one there is none.
+        ontology: The text of an ontology, which is a program beside its own, or ``""``.
     """
 
     title: str
@@ -38,6 +39,7 @@ class Case:
     expected: tuple[Timed, ...] = ()
     output: str = "istream"
     schema: tuple[Triple, ...] = ()
+    ontology: str = ""
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
 
@@ -62,8 +64,9 @@ def parse(text: str, name: str = "case") -> list[Case]:
 
     A case begins with ``# title``. Sections follow, each with the heading ``--- kind``. ``static``, ``events`` and
     ``expect`` have the form of `squall.testing.streams`, and ``schema`` that of ``static``: with it the programs have
-    entailment. ``output KIND`` has no text. All other sections are programs, and are named after the language. A
-    program may be a file: ``--- jena ../rules.jena``, relative to the folder of `name`.
+    entailment. ``ontology`` is a text that the lexer ``owl`` reads. ``output KIND`` has no text. All other sections are
+    programs, and are named after the language. A program may be a file: ``--- jena ../rules.jena``, relative to the
+    folder of `name`.
 
     A title is a line that begins with ``# `` at the top or after a blank line. Elsewhere such a line belongs to its
     section, as a comment does.
@@ -131,6 +134,8 @@ def _with(case: Case, section: _Section) -> Case:
         case "schema":
             facts = (fact for event in static(section.text, name) for fact in event.facts)
             return replace(case, schema=tuple(fact for fact in facts if isinstance(fact, Triple)))
+        case "ontology":
+            return replace(case, ontology=_program(section))
         case "output":
             return replace(case, output=_output(section))
         case language:
