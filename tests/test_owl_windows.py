@@ -102,10 +102,10 @@ class Contradiction(Exception):
 def owl2rl_closure(triples: Iterable[Triple]) -> set[Triple]:
     """Returns the triples of IRIs in the closure that owlrl makes. Raises Contradiction."""
     graph = rdflib.Graph()
-    for triple in triples:
-        graph.add(tuple(map(to_rdflib, triple)))
+    for subject, predicate, object in triples:
+        graph.add((to_rdflib(subject), to_rdflib(predicate), to_rdflib(object)))
     owlrl.DeductiveClosure(owlrl.OWLRL_Semantics, axiomatic_triples=False, datatype_axioms=False).expand(graph)
-    if any("error" in predicate for predicate in graph.predicates()):
+    if any("error" in str(predicate) for predicate in graph.predicates()):
         raise Contradiction
     return {Triple(*map(term, triple)) for triple in graph if all(isinstance(part, rdflib.URIRef) for part in triple)}
 
