@@ -69,6 +69,7 @@ def compile(
     prefixes: Prefixes = None,
     entailment: str = "none",
     schema: Iterable[str | Path | Triple] | Callable[[System], Iterable[Triple]] = (),
+    specialise: bool = False,
     lenient: bool = False,
     schema_changes: str = "error",
 ) -> System:
@@ -97,9 +98,11 @@ def compile(
             them, as Turtle or SPARQL do. What a program declares itself wins.
         entailment: The entailment regime of patterns: ``none``, ``rhodf`` or ``rdfs`` (docs/rulesets.md). A program
             may have another by a pragma, and a query by ``REASONING [U]``.
-        schema: What is known of classes and properties before the run, for an entailment regime: files, and triples.
-            Statements about individuals in them are left out; what static data say of classes has to be here, too. Or a
-            function that returns the triples for the system before it is rewritten, if any program has a regime.
+        schema: What is known of classes and properties before the run, for an entailment regime or `specialise`: files,
+            and triples. Statements about individuals in them are left out; what static data say of classes has to be
+            here, too. Or a function that returns the triples for the system before it is rewritten; it is not called if
+            no program has a regime, and rule sets are not specialised.
+        specialise: Whether the rule sets are specialised by the schema, which no source may change then.
         lenient: What rules cannot express of an ontology is left out with a warning, and is no error.
         schema_changes: What is done with a triple in a source that would change the schema: ``error``, or
             ``dead-letters``: then the run goes on without it.
@@ -114,7 +117,7 @@ def compile(
     arguments_by_name = {
         "lexer": lexer, "rules": rules, "window": window, "windows": windows, "documents": documents,
         "profile": profile, "output": output, "report": report, "prefixes": prefixes, "entailment": entailment,
-        "schema": schema, "schema_changes": schema_changes,
+        "schema": schema, "specialise": specialise, "schema_changes": schema_changes,
     }  # fmt: skip
     arguments.check_compile(programs, arguments_by_name)
     from squall import reasoning
@@ -133,14 +136,17 @@ def compile(
     windows_by_stream = {stream: as_window(given_window) for stream, given_window in (windows or {}).items()}
     errors: list[SquallError] = []
     texts = [read_program(program, lexer) for program in programs]
-    system = combine(texts, rules, errors, documents, profile, as_prefixes(prefixes), lenient)
+    triples = reasoning.schema_reader(schema, rules) if specialise else None
+    system = combine(texts, rules, errors, documents, profile, as_prefixes(prefixes), lenient, triples)
     raise_all(errors)
     stratify(engine.system(system))
     windowed = apply_profile(system, profile, default, windows_by_stream, removals, policy, output)
     regime = reasoning.regime_of(windowed, entailment)
     if regime == reasoning.NONE:
-        reasoning.check_no_schema(schema)
-        return with_deadlines(with_entailment_by_window(windowed))
+        if not specialise:
+            reasoning.check_no_schema(schema)
+        by_window = with_entailment_by_window(windowed)
+        return with_deadlines(reasoning.with_guarded_sources(by_window, schema_changes == "dead-letters"))
     closed_schema = reasoning.read_schema(schema(windowed) if callable(schema) else schema, regime)
     entailed = reasoning.with_entailment(windowed, closed_schema, entailment, schema_changes == "dead-letters")
     return with_deadlines(entailed)

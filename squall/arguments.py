@@ -47,6 +47,7 @@ def check_compile(programs: Sequence[Any], arguments: Mapping[str, Any]) -> None
     _check(arguments["output"], str | None, "`output`", _TEXT, "one of istream, dstream and rstream")
     _check(arguments["report"], str | Report | None, "`report`", "a report policy", 'write `report="periodic:5s"`')
     _check(arguments["entailment"], str, "`entailment`", "the name of a regime", "one of none, rhodf and rdfs")
+    _check(arguments["specialise"], bool, "`specialise`", "True or False", "write `specialise=True`")
     if arguments["schema_changes"] not in SCHEMA_CHANGES:
         message = f"`schema_changes` is `{arguments['schema_changes']}`"
         raise ArgumentError(message, hint=f"it is {' or '.join(f'`{name}`' for name in SCHEMA_CHANGES)}")

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from inspect import signature
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from squall import plugins
-from squall.errors import Origin, SquallError, UsageError, single_errors
-from squall.model import Source, System
+from squall.errors import Origin, SquallError, TranslatorError, UsageError, raise_all, single_errors
+from squall.model import Construct, Source, System
+from squall.model import rules as rules_of
 from squall.model.query_names import with_unique_names
 from squall.model.systems import Stream
 from squall.model.windowing import over_streams, reads_all_streams
 from squall.model.windows import parse_window
 from squall.plugins import PluginWarning
+from squall.rdf import Triple
 from squall.reasoning.pragma import entailment_of
+
+if TYPE_CHECKING:
+    from squall.reasoning.specialise import Report
 
 
 class Program(NamedTuple):
@@ -46,6 +51,7 @@ def combine(
     profile: str = "default",
     prefixes: Mapping[str, str] | None = None,
     lenient: bool = False,
+    schema: Callable[[System], Iterable[Triple]] | None = None,
 ) -> System:
     """Returns one system of several programs and rule sets, in which each reads what the rules of all derive.
 
@@ -61,32 +67,105 @@ def combine(
         profile: See `translate_program`.
         prefixes: See `translate_program`. Rule sets do not use them.
         lenient: See `translate_program`.
+        schema: Returns the schema for the system of all, by which the rule sets are specialised
+            (`squall.reasoning.specialise`). None: they read the schema while they run.
 
     Raises:
-        UsageError: There is no rule set of a name.
+        UsageError: There is no rule set of a name, or one that cannot be specialised.
     """
-    sets = [rule_set(item) for item in rules]
-    systems = [_background(translate_program(item, errors), item, bool(programs)) for item in sets]
+    systems = rule_set_systems(rules, errors, bool(programs))
     own_systems = [translate_program(program, errors, documents, profile, prefixes, lenient) for program in programs]
     has_others = not all(system.is_background for system in own_systems)
     own_systems = [
         _background(system, program, has_others) if system.is_background else system
         for program, system in zip(programs, own_systems, strict=True)
     ]
-    systems += with_unique_names(own_systems, errors)
+    own_systems = list(with_unique_names(own_systems, errors))
+    if schema is not None and not errors:
+        from squall.reasoning.specialise import specialised
+
+        result = specialised(systems, schema(System(subsystems=(*systems, *own_systems))), own_systems)
+        whole = (*result.systems, *own_systems)
+        return System(subsystems=whole, fixed_schema=result.schema, warnings=result.warnings)
+    systems += own_systems
     return systems[0] if len(systems) == 1 else System(subsystems=tuple(systems))
 
 
-def rule_set(address: str) -> Program:
-    """Returns the rule set of a name, which may be followed by the stream that it reads, as in `with_streams`.
+def specialised_rules(
+    ontologies: Sequence[str],
+    rules: Sequence[str],
+    programs: Sequence[str] = (),
+    prefixes: Mapping[str, str] | None = None,
+    lenient: bool = False,
+) -> tuple[System, Report]:
+    """Returns the rules that rule sets become with ontologies, as a program, and what became of each rule.
+
+    Blank nodes of the ontologies are IRIs in them (`squall.reasoning.specialise.with_names_for_blanks`).
+
+    Args:
+        ontologies: The addresses of data that describe classes and properties.
+        rules: The rule sets (`rule_set`).
+        programs: The paths of programs. If there are any, rules are left out whose conclusions none of them reads.
+        prefixes: See `translate_program`.
+        lenient: See `translate_program`.
 
     Raises:
-        UsageError: There is no rule set of that name, or the stream is wrong.
+        SquallError: A file or a program is wrong, or a rule set cannot be specialised.
+    """
+    from squall.model.slicing import slice_rules
+    from squall.reasoning import schema_reader
+    from squall.reasoning.specialise import specialised, with_names_for_blanks
+
+    errors: list[SquallError] = []
+    sets = rule_set_systems(rules, errors, has_programs=False)
+    readers = [translate_program(read_program(path), errors, None, "default", prefixes, lenient) for path in programs]
+    raise_all(errors)
+    schema = schema_reader(ontologies, rules)(System())
+    result = specialised(sets, schema, readers, has_guards=False)
+    systems = slice_rules(result.systems, readers) if readers else result.systems
+    return with_names_for_blanks(System(subsystems=tuple(systems))), result.report
+
+
+def rule_set_systems(rules: Sequence[str], errors: list[SquallError], has_programs: bool) -> list[System]:
+    """Returns the systems of rule sets (`rule_set`).
+
+    Args:
+        rules: The rule sets.
+        errors: A list to which errors are added; see `translate_program`.
+        has_programs: Whether programs read them: then nothing that they derive is part of the answer.
+
+    Raises:
+        UsageError: There is no rule set of a name.
+    """
+    sets = [rule_set(item) for item in rules]
+    systems = [translate_program(item, errors) for item in sets]
+    errors += [error for system, item in zip(systems, sets, strict=True) for error in _queries(system, item)]
+    return [_background(system, item, has_programs) for system, item in zip(systems, sets, strict=True)]
+
+
+def _queries(system: System, program: Program) -> Iterator[SquallError]:
+    """Yields an error for each member of a rule set that derives no facts for others."""
+    for rule in rules_of(system):
+        if not rule.reentrant or not all(isinstance(part, Construct) for part in rule.consequences):
+            hint = f"give `{program.name}` as a program"
+            yield TranslatorError(
+                f"`{rule.name}` derives nothing that others read: no rule set has it", rule.origin, hint
+            )
+
+
+def rule_set(address: str) -> Program:
+    """Returns the rule set of a name, or of a file that has one, in any language.
+
+    It may be followed by the stream that it reads, as in `with_streams`.
+
+    Raises:
+        UsageError: There is no rule set of that name, and no file, or the stream is wrong.
     """
     from squall import rulesets
 
     name, streams = with_streams(address)
-    return read_program(rulesets.path(name))._replace(streams=streams)
+    is_own = os.path.isfile(name) and name not in rulesets.names()
+    return read_program(name if is_own else rulesets.path(name))._replace(streams=streams)
 
 
 def _background(system: System, program: Program, has_others: bool) -> System:

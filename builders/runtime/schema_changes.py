@@ -25,7 +25,8 @@ SchemaChange = tuple[Event, Triple]
 
 def describe_schema(boxes: Boxes, schema: FixedSchema) -> bool:
     """Returns whether some triples, by predicate, are a part of schemas."""
-    return not (schema.predicates.isdisjoint(boxes) and schema.classes.isdisjoint(map(_SECOND, boxes.get(TYPE, ()))))
+    types = map(_SECOND, boxes.get(TYPE, ()))
+    return not (schema.describing_predicates.isdisjoint(boxes) and schema.classes.isdisjoint(types))
 
 
 def refuse_schema_change(schema: FixedSchema | None, source: Source, events: Iterable[Event]) -> None:
@@ -44,8 +45,8 @@ def schema_change_error(event: Event, triple: Triple) -> SourceError:
     origin = "static data say" if event.is_static else f"{stream} says at {event.time}"
     return SourceError(
         f"{origin} what the schema of the entailment does not: {triple}",
-        hint="give it as a part of the schema (`--schema`), let a rule set derive what follows (`--rules`), or put "
-        "such triples among the dead letters (`--schema-changes dead-letters`)",
+        hint="give it as a part of the schema (`--schema`), let a rule set read it (`--rules`, not `--specialise`), or "
+        "put such triples among the dead letters (`--schema-changes dead-letters`)",
     )
 
 
@@ -100,7 +101,7 @@ class SchemaGuard:
         """Returns whether some triples may be a part of schemas."""
         predicates = {*columns.predicates}
         return any(
-            not schema.predicates.isdisjoint(predicates)
+            not schema.describing_predicates.isdisjoint(predicates)
             or (TYPE in predicates and not schema.classes.isdisjoint(columns.objects))
             for _, schema in self._schemas
         )

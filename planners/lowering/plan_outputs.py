@@ -363,7 +363,7 @@ def _mark_scans(draft: Draft, system: System) -> None:
         op = node.op
         if isinstance(op, Scan):
             derived = tuple(stream for stream in streams if may_affect(op.source, stream))
-            own_schema = schema if schema is not None and op.source in schema.sources else None
+            own_schema = schema if schema is not None and schema.guards(op.source) else None
             draft.nodes[id] = replace(node, op=replace(op, derived_streams=derived, fixed_schema=own_schema))
 
 

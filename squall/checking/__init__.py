@@ -14,7 +14,7 @@ from squall import arguments, plugins, reasoning
 from squall.checking.findings import ERROR, INFO, SEVERITIES, WARNING, Finding, as_findings, sorted_findings
 from squall.checking.program import Check, Program
 from squall.compiling import combine, read_program, rule_set
-from squall.errors import SquallError, UsageError
+from squall.errors import SquallError, UsageError, single_errors
 from squall.lexers.prefixes import Prefixes, as_prefixes
 from squall.model import System, warnings, with_windows
 from squall.model import rules as rules_of
@@ -53,14 +53,15 @@ def lint(
     prefixes: Prefixes = None,
     entailment: str = "none",
     schema: Iterable[str | Path | Triple] | Callable[[System], Iterable[Triple]] = (),
+    specialise: bool = False,
     lenient: bool = False,
 ) -> tuple[Finding, ...]:
     """Checks one or more programs that run together, without running them.
 
     Args:
         programs: The programs. They, `lexer`, `rules`, `window`, `windows`, `documents`, `profile`, `prefixes`,
-            `entailment`, `schema` and `lenient` are those of `squall.compile`. Rule sets have no findings, and of
-            ontologies there are only those of `_OF_BACKGROUND`.
+            `entailment`, `schema`, `specialise` and `lenient` are those of `squall.compile`. Rule sets have no
+            findings, and of ontologies there are only those of `_OF_BACKGROUND`.
         streams: The IRIs of the streams that will bring events. None means unknown.
         static: The IRIs of the streams with static data (``""`` is the default one).
         graphs: Whether these may bring named graphs.
@@ -81,7 +82,13 @@ def lint(
     texts = tuple(read_program(program, lexer) for program in programs)
     names = [text.name for text in texts]
     errors: list[SquallError] = []
-    system = combine(texts, rules, errors, documents, profile, as_prefixes(prefixes), lenient)
+    triples = reasoning.schema_reader(schema, rules) if specialise else None
+    try:
+        system = combine(texts, rules, errors, documents, profile, as_prefixes(prefixes), lenient, triples)
+    except UsageError:
+        raise
+    except SquallError as error:
+        errors += single_errors(error)
     if errors:
         return sorted_findings((finding for error in errors for finding in as_findings(error)), names)
     windows_by_stream = {stream: as_window(item) for stream, item in (windows or {}).items()}
@@ -97,7 +104,7 @@ def lint(
     )
     background = {rule_set(name).name for name in rules} | _background_names(system)
     try:
-        entailed, entailment_findings = _with_entailment(program.system, entailment, schema)
+        entailed, entailment_findings = _with_entailment(program.system, entailment, () if specialise else schema)
     except SquallError as error:
         return sorted_findings(as_findings(error), names)
     findings = chain(entailment_findings, _findings(program, entailed))

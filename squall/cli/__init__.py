@@ -26,6 +26,7 @@ from squall.cli.listing import list_
 from squall.cli.new import new
 from squall.cli.options import INTERRUPTED, WRONG
 from squall.cli.running import ExitAtOnce, leave_quietly
+from squall.cli.specialise import specialise
 from squall.cli.update import update
 from squall.errors import SquallError
 
@@ -104,5 +105,5 @@ def command() -> None:
 
 
 command.section("Run programs", build, update)
-command.section("Understand programs", check, explain)
+command.section("Understand programs", check, explain, specialise)
 command.section("Get started", new, list_, completion)

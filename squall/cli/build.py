@@ -42,6 +42,7 @@ from squall.cli.options import (
     REPORT,
     RULES,
     SCHEMA,
+    SPECIALISE,
     STATISTICS,
     VERBOSE,
     WINDOW,
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     RULES,
     ENTAILMENT,
     SCHEMA,
+    SPECIALISE,
     LENIENT,
     PREFIX,
     PREFIXES,
@@ -224,6 +226,7 @@ def build(
     rules: tuple[str, ...],
     entailment: str,
     schemas: tuple[str, ...],
+    specialise: bool,
     lenient: bool,
     lexer: str | None,
     prefixes: tuple[str, ...],
@@ -303,7 +306,7 @@ def build(
     places, namespaces = places_of(graphs, context_folders), prefixes_of(prefixes, prefix_files)
     semantics = Semantics(
         sources, window, output, report, profile, namespaces, entailment, schemas, statics, places, lenient,
-        schema_changes,
+        schema_changes, specialise,
     )  # fmt: skip
     system = compiled(programs, lexer, rules, graphs, semantics)
     make = planner_of(planner, planning_statistics(statistics, planner, builder, checkpoint))
@@ -364,7 +367,7 @@ def build(
     with serving_metrics(metrics, job, inputs[0], ledger, tally):
         end = run(job, *inputs, target, ledger, checkpoint, resume, visible, columns_of(system, target), tally)
     write_measures(job, plan, sample, statistics_file, profiled)
-    has_reason = end.code, tally.outputs, tally.left_out, resume, opened, entailment != "none"
+    has_reason = end.code, tally.outputs, tally.left_out, resume, opened, entailment != "none" or specialise
     if not any((*has_reason, messages.is_quiet())):
         warn_of_unmatched(programs, lexer, rules, statics, places, semantics)
     end.exit()

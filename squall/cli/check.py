@@ -25,6 +25,7 @@ from squall.cli.options import (
     QUIET,
     REQUIRED_PROGRAMS,
     SCHEMA,
+    SPECIALISE,
     VERBOSE,
     WINDOW,
     WRONG,
@@ -51,6 +52,7 @@ from squall.cli.programs import Semantics, schema_triples
     ),
     ENTAILMENT,
     SCHEMA,
+    SPECIALISE,
     LENIENT,
     PREFIX,
     PREFIXES,
@@ -83,6 +85,7 @@ def check(
     rules: tuple[str, ...],
     entailment: str,
     schemas: tuple[str, ...],
+    specialise: bool,
     lenient: bool,
     lexer: str | None,
     prefixes: tuple[str, ...],
@@ -123,7 +126,17 @@ def check(
     check_exist([*sources, *statics, *named_documents.values()])
     namespaces = prefixes_of(prefixes, prefix_files)
     semantics = Semantics(
-        sources, window, None, None, profile, namespaces, entailment, schemas, statics, named_documents
+        sources,
+        window,
+        None,
+        None,
+        profile,
+        namespaces,
+        entailment,
+        schemas,
+        statics,
+        named_documents,
+        specialise=specialise,
     )
     findings = lint(
         *programs,
@@ -141,6 +154,7 @@ def check(
         entailment=entailment,
         schema=partial(schema_triples, semantics=semantics),
         lenient=lenient,
+        specialise=specialise,
     )
     visible_findings = [finding for finding in findings if finding.severity == ERROR or finding.code not in ignored]
     if visible_findings or format != "text":

@@ -33,6 +33,7 @@ from squall.cli.options import (
     REPORT,
     RULES,
     SCHEMA,
+    SPECIALISE,
     STATISTICS,
     VERBOSE,
     WINDOW,
@@ -40,7 +41,15 @@ from squall.cli.options import (
     prefixes_of,
     source_option,
 )
-from squall.cli.programs import Semantics, check_given, compiled, job_of, planner_of, planning_statistics
+from squall.cli.programs import (
+    Semantics,
+    check_given,
+    compiled,
+    job_of,
+    language_writer,
+    planner_of,
+    planning_statistics,
+)
 from squall.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -52,7 +61,7 @@ if TYPE_CHECKING:
 
 @cloup.command(cls=Command)
 @PROGRAMS
-@cloup.option_group("Program", LEXER, RULES, ENTAILMENT, SCHEMA, LENIENT, PREFIX, PREFIXES, PROFILE)
+@cloup.option_group("Program", LEXER, RULES, ENTAILMENT, SCHEMA, SPECIALISE, LENIENT, PREFIX, PREFIXES, PROFILE)
 @cloup.option_group(
     "Input",
     source_option("A stream. Its name, window and format count; it is not read."),
@@ -90,6 +99,7 @@ def explain(
     rules: tuple[str, ...],
     entailment: str,
     schemas: tuple[str, ...],
+    specialise: bool,
     lenient: bool,
     lexer: str | None,
     prefixes: tuple[str, ...],
@@ -134,7 +144,18 @@ def explain(
 
         places = places_of(graphs, ())
         semantics = Semantics(
-            sources, window, output, report, profile, namespaces, entailment, schemas, (), places, lenient
+            sources,
+            window,
+            output,
+            report,
+            profile,
+            namespaces,
+            entailment,
+            schemas,
+            (),
+            places,
+            lenient,
+            specialise=specialise,
         )
         system = compiled(programs, lexer, rules, graphs, semantics)
         system = with_windows(system, removals=_removals(sources))
@@ -175,8 +196,8 @@ def _explained(
     from squall.contracts import Options
 
     if stage == "tps":
-        writer = _writer(format)
-        yield _shown(system, format) if writer is None else _text_of(writer(system), format)
+        writer = language_writer(format)
+        yield _shown(system, format) if writer is None else writer(system).removesuffix("\n")
         return
     plan = make(system)
     if stage == "pps":
@@ -215,18 +236,13 @@ def _check_format(stage: str, format: str) -> None:
         return
     if format in DRAWINGS and stage != "pps":
         raise UsageError(f"`--format {format}` draws plans: it goes with `--stage pps`")
-    if format not in DRAWINGS and (stage not in ("tree", "tps") or (stage == "tps" and _writer(format) is None)):
+    if format not in DRAWINGS and (
+        stage not in ("tree", "tps") or (stage == "tps" and language_writer(format) is None)
+    ):
         raise UsageError(
             f"`--format {format}` does not go with `--stage {stage}`",
             hint=did_you_mean(format, ("text", "json", *DRAWINGS)),
         )
-
-
-def _writer(language: str) -> Callable[[System], Any] | None:
-    """Returns what writes a system as a tree of a language, if its translator has that."""
-    if language not in plugins.names(plugins.TRANSLATORS):
-        return None
-    return getattr(plugins.load(plugins.TRANSLATORS, language), "written", None)
 
 
 def _trees(

@@ -50,9 +50,9 @@ LEXER = cloup.option(
     help="The programs' language.  [default: by the file's extension]",
 )  # fmt: skip
 RULES = cloup.option(
-    "--rules", multiple=True, metavar="NAME", shell_complete=completers.rule_sets,
-    help="A rule set (rhodf, inverse, rdfs, rdfs-axioms, datatypes, owl2rl) whose conclusions the programs read; "
-    "NAME?stream=IRI&window=RANGE 10s reads one stream. Without a program the rule set itself is run.",
+    "--rules", multiple=True, metavar="NAME|FILE", shell_complete=completers.rule_sets,
+    help="A rule set (rhodf, inverse, rdfs, rdfs-axioms, datatypes, owl2rl, or a file of rules) whose conclusions the "
+    "programs read; NAME?stream=IRI&window=RANGE 10s reads one stream. Without a program the rule set itself is run.",
 )  # fmt: skip
 ENTAILMENT = cloup.option(
     "--entailment", default="none", show_default=True, metavar="REGIME",
@@ -62,7 +62,11 @@ ENTAILMENT = cloup.option(
 )  # fmt: skip
 SCHEMA = cloup.option(
     "--schema", "schemas", multiple=True, metavar="URI", shell_complete=completers.uris(plugins.SOURCES),
-    help="What is known of classes and properties, for --entailment. Individuals in it are left out.",
+    help="What is known of classes and properties, for --entailment and --specialise. Individuals in it are left out.",
+)  # fmt: skip
+SPECIALISE = cloup.option(
+    "--specialise", is_flag=True,
+    help="Evaluate what the rule sets read of the schema (--schema, --static) before the run; no source may change it.",
 )  # fmt: skip
 LENIENT = cloup.option(
     "--lenient", is_flag=True,

@@ -43,6 +43,7 @@ class Semantics(NamedTuple):
         places: The files of documents and of contexts of JSON-LD, by IRI.
         lenient: Whether what cannot be translated is left out with a warning.
         schema_changes: What is done with a triple in a source that would change the schema.
+        specialise: Whether rule sets are specialised by the schema.
     """
 
     sources: Sequence[str]
@@ -57,6 +58,7 @@ class Semantics(NamedTuple):
     places: Mapping[str, str] = MappingProxyType({})
     lenient: bool = False
     schema_changes: str = "error"
+    specialise: bool = False
 
 
 def compiled(
@@ -86,15 +88,19 @@ def compiled(
         schema=partial(schema_triples, semantics=semantics),
         lenient=semantics.lenient,
         schema_changes=semantics.schema_changes,
+        specialise=semantics.specialise,
     )
     if semantics.schemas and system.fixed_schema is None:
-        raise UsageError("`--schema` goes with `--entailment`", hint="say which: `--entailment rhodf`, or rdfs")
+        hint = "say which: `--entailment rhodf`, or rdfs; or specialise a rule set by it: `--rules owl2rl --specialise`"
+        raise UsageError("`--schema` goes with `--entailment` or `--specialise`", hint=hint)
     for warning in warnings(system):
         messages.warning(warning)
     for given_window in {*streams.windows(semantics.sources).values(), parse_window(semantics.window)}:
         if given_window.leaves_gaps:
             text = f"the window `{given_window}` leaves gaps: its step is longer than its range"
             messages.warning(text, "source")
+    for note in system.fixed_schema.notes if system.fixed_schema is not None else ():
+        messages.detail(note)
     names = ", ".join(f"`{name}`" for name in (*programs, *rules))
     count = counted(len(list(rules_of(system))), "rule")
     messages.detail(f"compiled {names}: {count}, {perf_counter() - start:.2f} s")
@@ -116,13 +122,45 @@ def schema_triples(system: System, semantics: Semantics) -> Iterator[Triple]:
 
     if any(address.source(uri).path == "-" for uri in semantics.statics):
         hint = "save them in a file, or give what they say of classes by `--schema`"
-        raise UsageError("static data from standard input cannot be the schema of `--entailment` as well", hint=hint)
+        option = "`--specialise`" if semantics.specialise else "`--entailment`"
+        raise UsageError(f"static data from standard input cannot be the schema of {option} as well", hint=hint)
     schemas = [open_static(uri, None, semantics.places) for uri in semantics.schemas]
     statics = [open_static(uri, DeadLetterFile(), semantics.places) for uri in semantics.statics]
     streams = stream_names((*semantics.sources, *semantics.statics))
     opened = documents.load(system, semantics.places, streams, DeadLetterFile())
     for event in chain(chain.from_iterable((*schemas, *statics)), opened):
         yield from (fact for fact in event.facts if isinstance(fact, Triple))
+
+
+def language_writer(language: str) -> Callable[[System], str] | None:
+    """Returns what writes a system as text of a language, if its translator has that."""
+    from squall import plugins
+
+    if language not in plugins.names(plugins.TRANSLATORS):
+        return None
+    write_tree = getattr(plugins.load(plugins.TRANSLATORS, language), "written", None)
+    if write_tree is None:
+        return None
+    lexer = plugins.load(plugins.LEXERS, language)
+    return lambda system: str(lexer.written(write_tree(system)))
+
+
+def system_writer(format: str) -> Callable[[System], str]:
+    """Returns what writes a system in a format: text, JSON, or a language.
+
+    Raises:
+        UsageError: There is no such format.
+    """
+    from squall import explain, plugins
+    from squall.errors import did_you_mean
+
+    own: dict[str, Callable[[System], str]] = {"text": explain.text, "json": explain.as_json}
+    writer = own.get(format) or language_writer(format)
+    if writer is None:
+        names = (*own, *(name for name in plugins.names(plugins.TRANSLATORS) if language_writer(name)))
+        hint = did_you_mean(format, names) or f"formats: {', '.join(names)}"
+        raise UsageError(f"rules cannot be written as `{format}`", hint=hint)
+    return writer
 
 
 def check_given(programs: Sequence[str], rules: Sequence[str]) -> None:

@@ -14,7 +14,8 @@ from squall.wording import counted
 def lines(system: System) -> Iterator[str]:
     """Yields the lines of a system. Names are not shortened."""
     if system.fixed_schema is not None:
-        yield f"entailment with a schema of {counted(len(system.fixed_schema.triples), 'triple')}, which is fixed"
+        size = counted(len(system.fixed_schema.triples), "triple")
+        yield from system.fixed_schema.notes or (f"entailment with a schema of {size}, which is fixed",)
     specs = output_specs(system)
     visible_specs = [spec for spec in specs if spec.rules] or specs[:1]
     for number, spec in enumerate(visible_specs):

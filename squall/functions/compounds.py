@@ -5,7 +5,7 @@ from __future__ import annotations
 from squall.errors import BuilderError
 from squall.functions import Builtin, Function
 from squall.functions.values import is_value, same
-from squall.rdf import Term, iri_text, is_literal, parts
+from squall.rdf import Term, Triple, iri_text, is_literal, parts
 from squall.rdf.compounds import (
     ARGUMENTS,
     BUILD,
@@ -19,8 +19,10 @@ from squall.rdf.compounds import (
     MAX_NESTING_DEPTH,
     MEMBERS,
     MEMBERS_PER_LEVEL,
+    NO_SCHEMA,
     REDUCED,
     REPLACED,
+    SAME_NAMES,
     SPLIT,
     UNKNOWN,
     VIOLATED,
@@ -29,6 +31,7 @@ from squall.rdf.compounds import (
     is_compound,
     parse_compound,
 )
+from squall.rdf.vocabulary import LIST_CELLS, is_schema_triple
 from squall.wording import shortened
 
 Maybe = Term | None
@@ -125,6 +128,26 @@ def _unknown(who: Term) -> bool:
     )
 
 
+def _no_schema(rule: Term, subject: Term, predicate: Term, object: Term) -> bool:
+    """Returns True. Raises BuilderError if the triple describes classes or properties."""
+    if is_schema_triple(Triple(subject, predicate, object)) and predicate not in LIST_CELLS:
+        triple = shortened(f"{subject} {predicate} {object}")
+        message = f"the rule `{parts(rule).lexical}` derives what the schema says, which is fixed: {triple}"
+        raise BuilderError(message, hint=_OF_SCHEMA)
+    return True
+
+
+def _same_names(left: Term, right: Term) -> bool:
+    """Raises BuilderError, always."""
+    message = (
+        f"two names of the schema, which is fixed, are equal by the data: {shortened(left)} and {shortened(right)}"
+    )
+    raise BuilderError(message, hint=_OF_SCHEMA)
+
+
+_OF_SCHEMA = "say so in the schema (`--schema`), or leave out `--specialise`"
+
+
 def _inconsistent(left: Term, right: Term) -> BuilderError:
     hint = "everything follows from that: mend the data, or the rules that conclude equations"
     return BuilderError(
@@ -169,6 +192,10 @@ FUNCTIONS: tuple[Function | Builtin, ...] = (
     Function(IS_RDF, _is_rdf, 3, 3, truth=True, doc="whether three terms are an RDF triple, and none is compound"),
     Function(CLASH, _clash, 2, 2, truth=True, doc="false; an error, where the two are values that cannot be equal"),
     Function(VIOLATED, _violated, 2, 2, truth=True, doc="an error: a rule is violated by something"),
+    Function(
+        NO_SCHEMA, _no_schema, 4, 4, truth=True, pure=False, doc="true; an error, where a rule derives schema triples"
+    ),
+    Function(SAME_NAMES, _same_names, 2, 2, truth=True, pure=False, doc="an error: two names of a schema are equal"),
     Function(UNKNOWN, _unknown, 1, 1, truth=True, doc="an error: it is not known in which class of a union it is"),
     Function(
         LIMIT,

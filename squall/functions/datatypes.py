@@ -107,6 +107,10 @@ def _fraction_text(value: int | Decimal) -> str:
     return integer_text(numerator) if denominator == 1 else f"{integer_text(numerator)}/{integer_text(denominator)}"
 
 
+NOT_IDENTICAL = OWN + "notIdentical"
+"""The IRI of the test that two terms differ."""
+
+
 def _test(name: str, body: Callable[..., bool], count: int, doc: str) -> tuple[Function, Builtin]:
     function = Function(OWN + name, body, count, count, truth=True, doc=doc)
     return function, Builtin(name, "jena", count, count, test=function.iri, doc=doc)

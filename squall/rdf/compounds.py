@@ -31,6 +31,8 @@ CLASH = "urn:x-squall:compound:clash"
 VIOLATED = "urn:x-squall:compound:violated"
 UNKNOWN = "urn:x-squall:compound:unknown"
 IS_RDF = "urn:x-squall:compound:isRDF"
+NO_SCHEMA = "urn:x-squall:compound:noSchema"
+SAME_NAMES = "urn:x-squall:compound:sameNames"
 """The IRIs of the functions over compounds (`squall.functions.compounds`)."""
 
 MAX_NESTING_DEPTH = 100

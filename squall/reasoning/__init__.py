@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from squall.errors import ArgumentError, TranslatorWarning, UsageError, did_you_mean
 from squall.model import System
+from squall.model import rules as rules_of
 from squall.rdf import Triple
 from squall.reasoning.schema import REGIMES, Schema
 
@@ -43,6 +44,36 @@ def _triples(data: Iterable[str | Path | Triple]) -> Iterator[Triple]:
             raise ArgumentError(f"`{item!r}` in `schema` is neither a file nor a Triple")
         for event in open_static(str(item)):
             yield from (fact for fact in event.facts if isinstance(fact, Triple))
+
+
+def schema_reader(
+    schema: Iterable[str | Path | Triple] | Callable[[System], Iterable[Triple]], rules: Sequence[str]
+) -> Callable[[System], Iterable[Triple]]:
+    """Returns a function that returns the triples by which rule sets are specialised, for a system.
+
+    Raises:
+        UsageError: There is no rule set.
+    """
+    if not rules:
+        raise UsageError("there is no rule set to specialise", hint='name one: `rules=["rhodf"]`, or `--rules rhodf`')
+    return schema if callable(schema) else lambda _: _triples(schema)
+
+
+def with_guarded_sources(system: System, drops_changes: bool = False) -> System:
+    """Returns a system in which no source that rules read may change the schema, if it has a fixed one.
+
+    Args:
+        system: The system, with all windows and instances of its rule sets.
+        drops_changes: Whether a triple that would change it is a dead letter. Otherwise it is an error.
+    """
+    from squall.model.walk import walk
+
+    if system.fixed_schema is None:
+        return system
+    parts = (part for rule in rules_of(system) for part in walk(rule) if isinstance(part, System))
+    sources = dict.fromkeys(source for part in parts for source in part.sources if source.is_plain)
+    schema = replace(system.fixed_schema, sources=tuple(sources), drops_changes=drops_changes)
+    return replace(system, fixed_schema=schema)
 
 
 def regime_of(system: System, default: str) -> str:
@@ -83,7 +114,8 @@ def _regimes(system: System, default: str) -> Iterator[str]:
 def check_no_schema(schema: object) -> None:
     """Raises UsageError if there is a schema, which no pattern uses. A function that would return one is not called."""
     if not callable(schema) and schema != ():
-        raise UsageError("a schema is given without an entailment regime", hint='name it: `entailment="rhodf"`')
+        hint = 'name it: `entailment="rhodf"`, or specialise a rule set: `specialise=True`'
+        raise UsageError("a schema is given without an entailment regime", hint=hint)
 
 
 def with_entailment(system: System, schema: Schema, default: str, drops_changes: bool = False) -> System:

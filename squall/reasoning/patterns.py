@@ -15,9 +15,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from squall.errors import TranslatorError, TranslatorWarning, raise_all
-from squall.model.consequences import Construct, Insert, Select
+from squall.model.consequences import Construct, Select
 from squall.model.expressions import Bind, Call, Filter, Predicate, Union
-from squall.model.outputs import output_specs
 from squall.model.patterns import AtomPattern, FactPattern, Pattern, Slot, Variable
 from squall.model.reading import rules, variables
 from squall.model.rewriting import map_parts
@@ -30,6 +29,7 @@ from squall.rdf.similar_terms import near_terms
 from squall.rdf.vocabulary import TYPE
 from squall.reasoning import names_regime_within
 from squall.reasoning.schema import PROPERTY, RESOURCE, SUBPROPERTY, Reading, Schema, is_axiom
+from squall.reasoning.templates import derived_templates, open_heads
 
 _RELATION = "urn:x-squall:schema:"
 SUPERCLASSES, SUPERPROPERTIES, INVERSES, SUBJECT_TYPES, OBJECT_TYPES, TRIPLES = (
@@ -73,32 +73,13 @@ def with_entailment(system: System, schema: Schema, default: str) -> System:
 
 def _refusals(system: System) -> Iterator[TranslatorError]:
     """Yields an error for each rule that derives schema triples: the schema has to be known before the run."""
-    for rule, template in _templates(system):
+    for rule, template in derived_templates([system]):
         if _is_axiom(template):
             message = f"`{rule.name}` derives what a schema says, which has to be known before the run"
             yield TranslatorError(message, template.origin or rule.origin, _RULE_SET_HINT)
 
 
 _RULE_SET_HINT = "leave the entailment out, and use a rule set: it reads what rules derive"
-
-
-def _open_heads(system: System) -> Iterator[TranslatorWarning]:
-    """Yields a warning for each rule that derives triples of any predicate, or types of any class."""
-    for rule, template in _templates(system):
-        if isinstance(template.predicate, Variable) or (
-            template.predicate == TYPE and isinstance(template.object, Variable)
-        ):
-            message = f"nothing follows from what `{rule.name}` derives of classes and properties, if it derives any"
-            yield TranslatorWarning(message, template.origin or rule.origin, _RULE_SET_HINT)
-
-
-def _templates(system: System) -> Iterator[tuple[System, Pattern]]:
-    """Yields the templates of triples that patterns may read, those of derived streams included, with their rules."""
-    for spec in output_specs(system):
-        for rule in spec.rules:
-            for consequence in rule.consequences if rule.reentrant or spec.stream else ():
-                if isinstance(consequence, Construct | Insert):
-                    yield from ((rule, template) for template in consequence.template if isinstance(template, Pattern))
 
 
 def _is_axiom(template: Pattern) -> bool:
@@ -147,7 +128,7 @@ class _Rewriting:
             return replace(system, subsystems=tuple(self.program(part, regime) for part in system.subsystems))
         if regime != self.schema.regime:
             return system
-        warnings = (*system.warnings, *_misspelt_names(system, self.schema), *_open_heads(system))
+        warnings = (*system.warnings, *_misspelt_names(system, self.schema), *open_heads([system], _RULE_SET_HINT))
         rewritten: System = self.system(system)
         return replace(rewritten, warnings=warnings)
 

@@ -15,6 +15,8 @@ from squall.rdf import Term
 _FOLDER = files(__name__)
 HELPER = "<urn:x-squall:helper:"
 """The prefix of predicates of facts that the rules of a set derive only for each other."""
+VARIANT = Term("<urn:x-squall:helper:variant>")
+"""The relation of different literals of the same value. Rules that read it put one in place of the other."""
 VIOLATED_BY = Term("<urn:x-squall:violatedBy>")
 """The predicate of violations. The subject is the rule, an IRI that ends in its name; the object violates it."""
 

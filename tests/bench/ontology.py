@@ -8,7 +8,9 @@ of Sparkwave: Komazec, Cerri and Fensel, DEBS 2012). Runs are interleaved, and t
 evaluation in seconds:
 
 * `given`: without the ontology, over a stream in which each product has all of its types.
+* `entailment`: with `--entailment rhodf`.
 * `program`: the ontology as a program.
+* `rhodf specialised`, `owl2rl specialised`: under a rule set that the ontology specialises.
 * `rhodf`, `owl2rl`: the ontology as static data, under a rule set.
 """
 
@@ -22,6 +24,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import squall
 from squall.plan import Plan
@@ -35,7 +38,17 @@ WIDTHS = (8, 5, 7)
 QUERY = f"""REGISTER QUERY offers AS PREFIX : <{E}>
 SELECT ?offer ?product ?vendor FROM STREAM <{STREAM}> [RANGE 5s]
 WHERE {{ ?offer a :Offer ; :product ?product ; :vendor ?vendor . ?product a :Type1 }}"""
-WAYS: dict[str, tuple[str, ...]] = {"given": (), "program": (), "rhodf": ("rhodf",), "owl2rl": ("owl2rl",)}
+WAYS: dict[str, dict[str, Any]] = {
+    "given": {},
+    "entailment": {"entailment": "rhodf"},
+    "program": {},
+    "rhodf specialised": {"rules": ["rhodf"], "specialise": True},
+    "owl2rl specialised": {"rules": ["owl2rl"], "specialise": True},
+    "rhodf": {"rules": ["rhodf"]},
+    "owl2rl": {"rules": ["owl2rl"]},
+}
+HAS_STATIC_ONTOLOGY = ("rhodf", "owl2rl")
+"""The ways in which the ontology is static data of the run."""
 
 
 def hierarchy() -> dict[str, tuple[str, ...]]:
@@ -85,9 +98,14 @@ def plans() -> dict[str, Plan]:
         program.write_text("".join(f"{' '.join(triple)} .\n" for triple in ontology()), encoding="utf-8")
         query.write_text(QUERY, encoding="utf-8")
         return {
-            way: squall.plan(squall.compile(*([program] if way == "program" else []), query, rules=rules))
-            for way, rules in WAYS.items()
+            way: squall.plan(squall.compile(*([program] if way == "program" else []), query, **_with_schema(options)))
+            for way, options in WAYS.items()
         }
+
+
+def _with_schema(options: dict[str, Any]) -> dict[str, Any]:
+    needs_schema = options.keys() & {"entailment", "specialise"}
+    return {**options, "schema": ontology()} if needs_schema else options
 
 
 def measured(size: int, repetitions: int, ways: Sequence[str]) -> dict[str, tuple[float, int]]:
@@ -99,7 +117,8 @@ def measured(size: int, repetitions: int, ways: Sequence[str]) -> dict[str, tupl
     for _ in range(repetitions):
         for way in ways:
             start = time.process_time()
-            outputs = squall.run(plans_by_way[way], streams[way == "given"], static=[schema] if WAYS[way] else [])
+            static = [schema] if way in HAS_STATIC_ONTOLOGY else []
+            outputs = squall.run(plans_by_way[way], streams[way == "given"], static=static)
             answers[way] = sum(1 for _ in outputs)
             seconds[way].append(time.process_time() - start)
     return {way: (median(seconds[way]), answers[way]) for way in ways}

@@ -1,0 +1,313 @@
+"""Specialised rule sets derive over data what the rule sets derive over the schema and the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+import squall
+from squall import System
+from squall.cli import command
+from squall.errors import SquallError
+from squall.model import rules
+from squall.plan import Plan
+from squall.rdf import ALWAYS, OWL, RDFS, Event, Solution, Triple, is_literal
+from squall.rdf.vocabulary import TYPE, is_schema_triple
+from squall.testing import static
+from tests.laws import PLANNERS, examples, hold
+from tests.ontologies import FACTS, IN_OWL, IN_RDFS, Graph, graphs
+from tests.test_reasoning import (
+    PATTERNS,
+    PREFIXES,
+    SOURCES,
+    A,
+    B,
+    E,
+    by_builder,
+    events,
+    outputs,
+    schemas,
+)
+
+SETS = [
+    ("rhodf",), ("rhodf", "inverse"), ("rdfs",), ("rdfs", "rdfs-axioms"),
+    pytest.param(("rdfs", "datatypes"), marks=pytest.mark.more),
+    pytest.param(("owl2rl",), marks=pytest.mark.more),
+]  # fmt: skip
+
+
+@contextmanager
+def suppress_errors(message: str) -> Iterator[None]:
+    """Suppresses errors with a message: data that change the schema are refused."""
+    try:
+        yield
+    except SquallError as error:
+        if message not in str(error):
+            raise
+
+
+@cache
+def generic(planner: str, *sets: str) -> Plan:
+    return squall.plan(squall.compile(rules=sets), planner)
+
+
+def derived(plan: Plan, facts: Graph) -> Graph:
+    outputs = squall.run(plan, [], static=[Event(ALWAYS, (triple,)) for triple in sorted(facts)])
+    return facts | {out.fact for out in outputs if isinstance(out.fact, Triple)}
+
+
+def valid(graph: Graph) -> list[str]:
+    return sorted(str(triple) for triple in graph if not is_literal(triple.subject))
+
+
+def check_law(sets: tuple[str, ...], planner: str, graph: Graph, data: Graph) -> None:
+    """Checks the law for a graph whose schema triples are the schema, and whose others are data."""
+    schema = frozenset(filter(is_schema_triple, graph))
+    facts = data | (graph - schema)
+    system = squall.compile(rules=sets, specialise=True, schema=schema)
+    expected = derived(generic(planner, *sets), schema | facts)
+    with suppress_errors("two names of the schema"):
+        assert valid(derived(squall.plan(system, planner), facts) | schema) == valid(expected)
+
+
+@examples(60)
+@pytest.mark.parametrize("planner", PLANNERS)
+@pytest.mark.parametrize("sets", SETS, ids="+".join)
+def test_a_specialised_rule_set_derives_what_the_generic_one_derives(
+    sets: tuple[str, ...], planner: str, many: int
+) -> None:
+    def law(graph: Graph, data: Graph) -> None:
+        check_law(sets, planner, graph, data)
+
+    hold(law, many, graph=graphs(IN_OWL if sets == ("owl2rl",) else IN_RDFS), data=graphs(FACTS))
+
+
+@examples(40)
+@pytest.mark.parametrize("language", SOURCES)
+@pytest.mark.parametrize("sets", [("rhodf", "inverse"), ("rdfs",)], ids="+".join)
+def test_queries_over_windows_have_the_answers_of_the_generic_rule_set(
+    sets: tuple[str, ...], language: str, many: int
+) -> None:
+    def law(pattern: str, schema: frozenset[Triple], stream: list[Event]) -> None:
+        text = PREFIXES + SOURCES[language].format(pattern)
+        compile_query = partial(squall.compile, text, lexer=language, window="RANGE 5ms", rules=sets)
+        with suppress_errors("what the schema says"):
+            system = compile_query(specialise=True, schema=schema)
+            assert outputs(system, stream, ()) == outputs(compile_query(), stream, schema)
+
+    hold(law, many, pattern=st.sampled_from(PATTERNS), schema=schemas(), stream=events())
+
+
+PREFIXES_OF_OWL = f"@prefix : <{E}>. @prefix owl: <{OWL}>. @prefix rdfs: <{RDFS}>. "
+ZOO = """:Cat rdfs:subClassOf :Animal . :Kitten rdfs:subClassOf :Cat . :keeps rdfs:range :Animal .
+:grandparent owl:propertyChainAxiom (:parent :parent) .
+:Keeper owl:equivalentClass [ owl:onProperty :keeps ; owl:someValuesFrom :Cat ] .
+:Parent owl:intersectionOf (:Cat [ owl:onProperty :parent ; owl:someValuesFrom owl:Thing ]) .
+:Red owl:onProperty :colour ; owl:hasValue "red" . :Even owl:onProperty :number ; owl:hasValue 2 .
+"""
+KEY = ":Twin owl:hasKey (:parent :number) . :C rdfs:subClassOf :D ."
+CASES = {
+    "?x a :Animal": (":a a :Kitten . :b :keeps :c .", ["a", "c"]),
+    "?x a :Keeper": (":a :keeps :b . :b a :Kitten .", ["a"]),
+    "?x :grandparent :c": (":a :parent :b . :b :parent :c .", ["a"]),
+    "?x a :Parent": (":a a :Kitten ; :parent :b . :b a :Cat .", ["a"]),
+    "?x a :Red": (':a :colour "red" . :b :colour "blue" .', ["a"]),
+    "?x a :Even": (':a :number 2.0 . :b :number 3 .', ["a"]),
+    "?x rdfs:subClassOf :Animal": (":a :likes :b .", ["Cat", "Kitten", "Parent"]),
+}  # fmt: skip
+
+
+def triples_of(text: str) -> list[Triple]:
+    return [fact for event in static(PREFIXES_OF_OWL + text) for fact in event.facts if isinstance(fact, Triple)]
+
+
+def compiled(query: str, schema: str = ZOO, *sets: str, **options: Any) -> System:
+    text = f"PREFIX : <{E}> PREFIX owl: <{OWL}> PREFIX rdfs: <{RDFS}> SELECT ?x {{ {query} }}"
+    names = sets or ("owl2rl",)
+    return squall.compile(text, lexer="sparql", rules=names, specialise=True, schema=triples_of(schema), **options)
+
+
+@pytest.mark.parametrize("pattern", CASES)
+@pytest.mark.parametrize("builder", ["iterator", pytest.param("in memory", marks=pytest.mark.more)])
+def test_examples_of_owl_2_rl(pattern: str, builder: str) -> None:
+    data, expected = CASES[pattern]
+    stream = [Event(time, (triple,)) for time, triple in enumerate(triples_of(data))]
+    outputs = by_builder(builder, squall.plan(compiled(pattern)), stream, 3)
+    answers = {str(out.fact.values[0]) for out in outputs if isinstance(out.fact, Solution)}
+    assert {answer for answer in answers if answer.startswith(f"<{E}")} == {f"<{E}{name}>" for name in expected}
+
+
+def test_rules_that_a_query_does_not_read_are_left_out() -> None:
+    """A class of the hierarchy needs a rule for each subclass, and no lists, no equality and no restrictions."""
+    hierarchy = ":Cat rdfs:subClassOf :Animal . :Kitten rdfs:subClassOf :Cat . :keeps rdfs:range :Tree ."
+    for sets in (("rhodf",), ("owl2rl",)):
+        names = [rule.name for rule in rules(compiled("?x a :Animal", hierarchy, *sets))]
+        assert [name for name in names if name != "query"] == ["rdfs9" if sets == ("rhodf",) else "cax-sco"] * 3
+
+
+def test_without_a_specialised_rule_there_is_none_for_the_query() -> None:
+    assert [rule.name for rule in rules(compiled("?x :likes ?y"))] == ["query"]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (":Dog rdfs:subClassOf :Animal .", "what the schema of the entailment does not"),
+        (":a owl:sameAs :b .", "what the schema of the entailment does not"),
+        (":keeps a owl:FunctionalProperty .", "what the schema of the entailment does not"),
+    ],
+)
+def test_a_stream_must_not_change_the_schema(data: str, message: str) -> None:
+    plan = squall.plan(compiled("?x a :Animal", ZOO))
+    with pytest.raises(SquallError, match=message):
+        list(squall.run(plan, [Event(1, tuple(triples_of(data)))]))
+
+
+def test_what_the_schema_says_already_changes_nothing() -> None:
+    events = [Event(1, tuple(triples_of(":Cat rdfs:subClassOf :Animal . :a a :Cat .")))]
+    assert list(squall.run(squall.plan(compiled("?x a :Animal")), events))
+
+
+def test_lists_of_the_data_are_data() -> None:
+    """A list of a stream is none of the schema, and may come."""
+    events = [Event(1, tuple(triples_of(":a :parts (:b :c) ; a :Cat .")))]
+    assert list(squall.run(squall.plan(compiled("?x a :Animal")), events))
+
+
+def test_names_of_the_schema_must_not_come_to_be_equal() -> None:
+    """The key makes two individuals equal; that two classes are equal would change the schema."""
+    plan = squall.plan(compiled("?x a :D", KEY))
+    same = ":a a :Twin ; :parent :p ; :number 1 . :b a :Twin ; :parent :p ; :number 1 . :a a :C ."
+    answers = {str(out.fact) for out in squall.run(plan, [Event(1, tuple(triples_of(same)))])}
+    assert answers == {f"?x=<{E}a>", f"?x=<{E}b>"}
+    with pytest.raises(SquallError, match="two names of the schema, which is fixed, are equal"):
+        list(squall.run(plan, [Event(1, tuple(triples_of(same.replace(":a", ":C").replace(":b", ":D"))))]))
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("(?x :below ?y) -> (?x rdfs:subClassOf ?y)", "derives what the schema says"),
+        ("(?x :of ?y) -> (?x rdf:type owl:SymmetricProperty)", "derives what the schema says"),
+    ],
+)
+def test_a_program_must_not_derive_the_schema(rule: str, message: str) -> None:
+    text = f"@prefix : <{E}>.\n@prefix owl: <{OWL}>.\n[r: {rule}]"
+    with pytest.raises(SquallError, match=message):
+        squall.compile(text, lexer="jena", rules=["owl2rl"], specialise=True, schema=triples_of(ZOO))
+
+
+OWN = f"""@prefix : <{E}>.
+[up: (?p :isA :Transitive) (?c rdfs:subClassOf ?d) (?x rdf:type ?c) (?x ?p ?y) -> (?y rdf:type ?d)]
+[lonely: (?c rdfs:subClassOf :Animal) (?x rdf:type ?c) noValue(?x :friend ?y) -> (?x rdf:type :Lonely)]
+"""
+
+
+def test_a_rule_set_of_a_file(tmp_path: Path) -> None:
+    """A rule with a negation reads the schema while it runs; the others are specialised, and all derive the same."""
+    (tmp_path / "own.jena").write_text(OWN)
+    schema = ":Cat rdfs:subClassOf :Animal ."
+    data = static(PREFIXES_OF_OWL + ":has :isA :Transitive . :a a :Cat ; :has :b . :c a :Cat ; :friend :a .")
+    system = compiled("?x ?p ?o", schema, str(tmp_path / "own.jena"))
+    assert system.fixed_schema is not None
+    assert any("`lonely` is as it was: it has negation" in note for note in system.fixed_schema.notes)
+    text = f"PREFIX : <{E}> SELECT ?x ?p ?o {{ ?x ?p ?o }}"
+    compile_query = partial(squall.compile, text, lexer="sparql", rules=[str(tmp_path / "own.jena")])
+    results = [
+        {str(out.fact) for out in squall.run(squall.plan(item), [], static=[*data, *static(PREFIXES_OF_OWL + schema)])}
+        for item in (compile_query(), compile_query(specialise=True, schema=triples_of(schema)))
+    ]
+    assert results[0] == results[1]
+    assert {f"?x=<{E}{x}> ?p={TYPE} ?o=<{E}{o}>" for x, o in (("a", "Lonely"), ("b", "Animal"))} <= results[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[r: (?x <urn:p> ?c) -> (?x rdfs:subClassOf ?c)] [s: (?c rdfs:subClassOf ?d) (?x rdf:type ?c) -> "
+         "(?x rdf:type ?d)] [t: (?a rdfs:subClassOf ?b) (?b rdfs:subClassOf ?c) -> (?a rdfs:subClassOf ?c)]",
+         "the rule `[rt]` derives of data what the schema says"),
+        ("[r: (?x <urn:p> ?y) noValue(?x <urn:q> ?y) -> (?x rdfs:subClassOf ?y)] "
+         "[s: (?c rdfs:subClassOf ?d) (?x rdf:type ?c) -> (?x rdf:type ?d)]",
+         "the rule `r` derives of data what the schema says"),
+    ],
+)  # fmt: skip
+def test_rule_sets_by_which_data_change_the_schema_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "own.jena").write_text(text)
+    with pytest.raises(SquallError, match=message):
+        squall.compile(rules=[str(tmp_path / "own.jena")], specialise=True, schema=triples_of(ZOO))
+
+
+def test_a_query_is_no_rule_set(tmp_path: Path) -> None:
+    (tmp_path / "q.rq").write_text(f"SELECT ?x {{ ?x a <{E}C> }}")
+    with pytest.raises(SquallError, match="derives nothing that others read"):
+        squall.compile(rules=[str(tmp_path / "q.rq")])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"specialise": True}, "no rule set to specialise"),
+        ({"rules": ["rhodf"], "specialise": "yes"}, "`specialise`"),
+        ({"rules": ["rhodf"], "schema": []}, "without an entailment regime"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(SquallError, match=message):
+        squall.compile(ANIMALS, lexer="sparql", **arguments)
+
+
+ANIMALS = f"PREFIX : <{E}> SELECT ?x {{ ?x a :Animal }}"
+
+
+def test_a_rule_set_over_one_stream() -> None:
+    """`rhodf?stream=` is specialised, too, and reads that stream alone."""
+    schema = triples_of(":Cat rdfs:subClassOf :Animal .")
+    system = squall.compile(
+        ANIMALS, lexer="sparql", rules=[f"rhodf?stream={A}&window=RANGE 5ms"], specialise=True, schema=schema
+    )
+    events = [Event(1, tuple(triples_of(":a a :Cat .")), A), Event(2, tuple(triples_of(":b a :Cat .")), B)]
+    assert {str(out.fact) for out in squall.run(squall.plan(system), events)} == {f"?x=<{E}a>"}
+
+
+def run(*arguments: str) -> None:
+    command.main([*arguments], prog_name="squall", standalone_mode=False)
+
+
+def test_the_rules_that_are_written_derive_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("zoo.ttl").write_text(PREFIXES_OF_OWL + ZOO)
+    Path("animals.rq").write_text(ANIMALS)
+    run("specialise", "zoo.ttl", "--rules", "owl2rl", "--for", "animals.rq")
+    text = capsys.readouterr().out
+    assert "cls-int1-step" in text
+    assert "eq-rep" not in text
+    Path("zoo.jena").write_text(text)
+    data = [Event(1, tuple(triples_of(":a a :Kitten . :b a :Parent . :c :keeps :d .")))]
+    plan = squall.plan(squall.compile("zoo.jena", "animals.rq"))
+    outputs = {str(out.fact) for out in squall.run(plan, data) if isinstance(out.fact, Solution)}
+    assert outputs == {f"?x=<{E}{name}>" for name in "abd"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["zoo.ttl"], "no rule set is given"),
+        (["zoo.ttl", "--rules", "rhodf", "--format", "jna"], "did you mean `jena`"),
+        (["zoo.ttl", "--rules", "rhofd"], "did you mean `rhodf`"),
+        (["missing.ttl", "--rules", "rhodf"], "missing.ttl"),
+    ],
+)
+def test_wrong_options(options: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("zoo.ttl").write_text(PREFIXES_OF_OWL + ZOO)
+    with pytest.raises(SquallError, match=message):
+        run("specialise", *options)
