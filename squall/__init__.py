@@ -72,6 +72,8 @@ def compile(
     specialise: bool = False,
     lenient: bool = False,
     schema_changes: str = "error",
+    same_as: str | None = None,
+    same_as_answers: str = "representatives",
 ) -> System:
     """Compiles one or more programs to a Translated Production System.
 
@@ -106,6 +108,10 @@ def compile(
         lenient: What rules cannot express of an ontology is left out with a warning, and is no error.
         schema_changes: What is done with a triple in a source that would change the schema: ``error``, or
             ``dead-letters``: then the run goes on without it.
+        same_as: How patterns treat owl:sameAs: ``none`` (like any property), ``axioms`` or ``representative``
+            (docs/semantics.md). The statements that are known before the run are those of `schema`, static data
+            included, and the facts of the programs. None: as a pragma of the programs says, or ``none``.
+        same_as_answers: What answers have under ``representative``: ``representatives``, or ``members`` for each term.
 
     Raises:
         UsageError: There is no such file, rule set, regime, window, profile, R2S operator or report policy, or the
@@ -117,13 +123,13 @@ def compile(
     arguments_by_name = {
         "lexer": lexer, "rules": rules, "window": window, "windows": windows, "documents": documents,
         "profile": profile, "output": output, "report": report, "prefixes": prefixes, "entailment": entailment,
-        "schema": schema, "specialise": specialise, "schema_changes": schema_changes,
+        "schema": schema, "specialise": specialise, "schema_changes": schema_changes, "same_as": same_as,
+        "same_as_answers": same_as_answers,
     }  # fmt: skip
     arguments.check_compile(programs, arguments_by_name)
     from squall import reasoning
     from squall.lexers.prefixes import as_prefixes
     from squall.model.deadlines import with_deadlines
-    from squall.model.entailment import with_entailment_by_window
     from squall.model.profiles import apply_profile, by_name
     from squall.model.reports import parse_report
     from squall.model.stratification import stratify
@@ -137,19 +143,14 @@ def compile(
     errors: list[SquallError] = []
     texts = [read_program(program, lexer) for program in programs]
     triples = reasoning.schema_reader(schema, rules) if specialise else None
-    system = combine(texts, rules, errors, documents, profile, as_prefixes(prefixes), lenient, triples)
+    system = combine(texts, rules, errors, documents, profile, as_prefixes(prefixes), lenient, triples, same_as)
     raise_all(errors)
     stratify(engine.system(system))
     windowed = apply_profile(system, profile, default, windows_by_stream, removals, policy, output)
-    regime = reasoning.regime_of(windowed, entailment)
-    if regime == reasoning.NONE:
-        if not specialise:
-            reasoning.check_no_schema(schema)
-        by_window = with_entailment_by_window(windowed)
-        return with_deadlines(reasoning.with_guarded_sources(by_window, schema_changes == "dead-letters"))
-    closed_schema = reasoning.read_schema(schema(windowed) if callable(schema) else schema, regime)
-    entailed = reasoning.with_entailment(windowed, closed_schema, entailment, schema_changes == "dead-letters")
-    return with_deadlines(entailed)
+    drops_changes = schema_changes == "dead-letters"
+    ways = reasoning.Ways(entailment, same_as, same_as_answers, drops_changes, specialise)
+    reasoned, _ = reasoning.with_reasoning(windowed, schema, ways)
+    return with_deadlines(reasoned)
 
 
 @no_collection()

@@ -21,7 +21,8 @@ from squall.model.windowing import over_streams, reads_all_streams
 from squall.model.windows import parse_window
 from squall.plugins import PluginWarning
 from squall.rdf import Triple
-from squall.reasoning.pragma import entailment_of
+from squall.reasoning.pragma import pragmas_of
+from squall.reasoning.same_as_mode import AXIOMS, mode_of
 
 if TYPE_CHECKING:
     from squall.reasoning.specialise import Report
@@ -52,6 +53,7 @@ def combine(
     prefixes: Mapping[str, str] | None = None,
     lenient: bool = False,
     schema: Callable[[System], Iterable[Triple]] | None = None,
+    same_as: str | None = None,
 ) -> System:
     """Returns one system of several programs and rule sets, in which each reads what the rules of all derive.
 
@@ -69,12 +71,19 @@ def combine(
         lenient: See `translate_program`.
         schema: Returns the schema for the system of all, by which the rule sets are specialised
             (`squall.reasoning.specialise`). None: they read the schema while they run.
+        same_as: How programs that do not say it treat owl:sameAs (`squall.reasoning.same_as_mode`). By axioms there is
+            one more rule set.
 
     Raises:
-        UsageError: There is no rule set of a name, or one that cannot be specialised.
+        UsageError: There is no rule set of a name, or one that cannot be specialised; or programs treat owl:sameAs in
+            different ways.
     """
-    systems = rule_set_systems(rules, errors, bool(programs))
     own_systems = [translate_program(program, errors, documents, profile, prefixes, lenient) for program in programs]
+    mode = "none" if errors else mode_of(own_systems, same_as)
+    if mode != "none" and schema is not None:
+        message = "rule sets that are specialised by a schema do not go with another way to treat owl:sameAs"
+        raise UsageError(message, hint=f"leave out `--specialise`, or `--same-as {mode}`")
+    systems = rule_set_systems((*rules, AXIOMS) if mode == "axioms" else rules, errors, bool(programs))
     has_others = not all(system.is_background for system in own_systems)
     own_systems = [
         _background(system, program, has_others) if system.is_background else system
@@ -229,12 +238,13 @@ def translate_program(
     except SquallError as error:
         errors += single_errors(error)
         tree = error.partial
-    regime = entailment_of(program.text, program.name, errors)
+    values = pragmas_of(program.text, program.name, errors)
     if tree is None:
         return System()
     try:
         system = translate(tree, **keywords)
-        system = replace(system, entailment=regime) if regime is not None else system
+        regime, same_as = values.get("entailment", system.entailment), values.get("same-as", system.same_as)
+        system = replace(system, entailment=regime, same_as=same_as)
         return _over_streams(system, program) if program.streams else system
     except SquallError as error:
         errors += single_errors(error)

@@ -501,8 +501,8 @@ def test_the_reasoning_of_a_query_is_nearer_than_a_pragma(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("clause", "messages", "hint"),
     [
-        ("REASONING [SM]", ["the reasoning mode `SM` (owl:sameAs) is not supported"], "--rules owl2rl"),
-        ("REASONING [u, sm, x]", ["`SM` (owl:sameAs) is not supported", "no reasoning mode `X`"], "REASONING [U]"),
+        ("REASONING [SM, sm]", ["the reasoning mode `SM` is written twice"], "leave one of them out"),
+        ("REASONING [u, sm, x]", ["there is no reasoning mode `X`"], "`[U,SM]`"),
         ("REASONING [U, U]", ["`U` is written twice"], "leave one of them out"),
         ("REASONING []", ["`]` cannot stand here"], "expected a name"),
         ("REASONING U", ["`U` cannot stand here"], "expected `[`"),

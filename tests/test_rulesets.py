@@ -15,7 +15,7 @@ from squall.plan import Plan
 from squall.testing import static, stream
 from squall.testing.streams import show_fact
 
-SETS = ("datatypes", "inverse", "owl2rl", "rdfs", "rdfs-axioms", "rhodf")
+SETS = ("datatypes", "inverse", "owl2rl", "rdfs", "rdfs-axioms", "rhodf", "sameas")
 
 
 @cache

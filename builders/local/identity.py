@@ -83,10 +83,13 @@ def plan_change(changes: Sequence[str], before: str, now: str) -> tuple[str, ...
 
 
 def schema_of(plan: Plan) -> tuple[str, ...]:
-    """Returns the triples of the schema that is compiled into a plan, closed under its entailment regime."""
-    scans = (node.op for node in plan.nodes if isinstance(node.op, Scan))
+    """Returns the triples that are compiled into a plan: of the schema, closed under its entailment regime, and of
+    cliques (owl:sameAs)."""
+    scans = [node.op for node in plan.nodes if isinstance(node.op, Scan)]
     schemas = {op.fixed_schema for op in scans if op.fixed_schema is not None}
-    return tuple(sorted({str(triple) for schema in schemas for triple in schema.triples}))
+    cliques = {op.source.cliques for op in scans if op.source.cliques is not None}
+    triples = {triple for schema in schemas for triple in schema.triples}
+    return tuple(sorted(map(str, triples.union(*(each.triples for each in cliques)))))
 
 
 _SHOWN_TRIPLES = 3

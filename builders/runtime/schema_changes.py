@@ -1,4 +1,6 @@
-"""What sources say of classes and properties that a fixed schema does not: an error, or dead letters."""
+"""What sources say that is fixed before the run: of classes and properties, an error or dead letters; of the terms that
+are the same, an error.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from squall.model.fixed_schema import FixedSchema
 from squall.plan import Plan
 from squall.plan.operators import Scan
 from squall.rdf import DEFAULT_STREAM, Columns, Event, Triple
+from squall.rdf.cliques import SAME_AS
 from squall.rdf.vocabulary import TYPE
 
 CAUSE = "schema"
@@ -39,10 +42,27 @@ def refuse_schema_change(schema: FixedSchema | None, source: Source, events: Ite
             raise schema_change_error(event, triple)
 
 
+def refuse_other_cliques(source: Source, events: Iterable[Event]) -> None:
+    """Raises SourceError if an event that a source reads would change the cliques of the source."""
+    cliques = source.cliques
+    if cliques is None or (isinstance(events, Columns) and SAME_AS not in events.predicates):
+        return
+    for event in events:
+        triple = next(cliques.changes(chain(event.facts, event.removed)), None)
+        if triple is not None and source.is_affected_by(event):
+            origin = "static data say" if event.is_static else f"{_named_stream(event)} says at {event.time}"
+            message = f"{origin} what is fixed under owl:sameAs by representative: {triple}"
+            hint = "give it before the run (`--schema`), or treat owl:sameAs by axioms (`--same-as axioms`)"
+            raise SourceError(message, hint=hint)
+
+
+def _named_stream(event: Event) -> str:
+    return f"the stream `{event.stream}`" if event.stream else DEFAULT_STREAM
+
+
 def schema_change_error(event: Event, triple: Triple) -> SourceError:
     """Returns the error for a triple that would change the schema."""
-    stream = f"the stream `{event.stream}`" if event.stream else DEFAULT_STREAM
-    origin = "static data say" if event.is_static else f"{stream} says at {event.time}"
+    origin = "static data say" if event.is_static else f"{_named_stream(event)} says at {event.time}"
     return SourceError(
         f"{origin} what the schema of the entailment does not: {triple}",
         hint="give it as a part of the schema (`--schema`), let a rule set read it (`--rules`, not `--specialise`), or "

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import chain
 from pathlib import Path
 
-from squall import arguments, plugins, reasoning
+from squall import arguments, plugins
 from squall.checking.findings import ERROR, INFO, SEVERITIES, WARNING, Finding, as_findings, sorted_findings
 from squall.checking.program import Check, Program
 from squall.compiling import combine, read_program, rule_set
@@ -18,7 +18,6 @@ from squall.errors import SquallError, UsageError, single_errors
 from squall.lexers.prefixes import Prefixes, as_prefixes
 from squall.model import System, warnings, with_windows
 from squall.model import rules as rules_of
-from squall.model.entailment import with_entailment_by_window
 from squall.model.profiles import by_name
 from squall.model.stratification import stratify
 from squall.model.windows import LANDMARK, Window, as_window
@@ -27,6 +26,8 @@ from squall.planners.rete import identities
 from squall.process.gc_tuning import no_collection
 from squall.rdf import Event, Term, Triple
 from squall.rdf.vocabulary import TYPE
+from squall.reasoning import Ways, schema_reader, with_reasoning
+from squall.reasoning.schema import Schema
 from squall.streams.sources.documents import check_streams
 
 __all__ = ["ERROR", "INFO", "SEVERITIES", "WARNING", "Check", "Finding", "Program", "checks", "lint"]
@@ -55,13 +56,15 @@ def lint(
     schema: Iterable[str | Path | Triple] | Callable[[System], Iterable[Triple]] = (),
     specialise: bool = False,
     lenient: bool = False,
+    same_as: str | None = None,
+    same_as_answers: str = "representatives",
 ) -> tuple[Finding, ...]:
     """Checks one or more programs that run together, without running them.
 
     Args:
         programs: The programs. They, `lexer`, `rules`, `window`, `windows`, `documents`, `profile`, `prefixes`,
-            `entailment`, `schema`, `specialise` and `lenient` are those of `squall.compile`. Rule sets have no
-            findings, and of ontologies there are only those of `_OF_BACKGROUND`.
+            `entailment`, `schema`, `specialise`, `lenient`, `same_as` and `same_as_answers` are those of
+            `squall.compile`. Rule sets have no findings, and of ontologies there are only those of `_OF_BACKGROUND`.
         streams: The IRIs of the streams that will bring events. None means unknown.
         static: The IRIs of the streams with static data (``""`` is the default one).
         graphs: Whether these may bring named graphs.
@@ -82,9 +85,9 @@ def lint(
     texts = tuple(read_program(program, lexer) for program in programs)
     names = [text.name for text in texts]
     errors: list[SquallError] = []
-    triples = reasoning.schema_reader(schema, rules) if specialise else None
+    triples = schema_reader(schema, rules) if specialise else None
     try:
-        system = combine(texts, rules, errors, documents, profile, as_prefixes(prefixes), lenient, triples)
+        system = combine(texts, rules, errors, documents, profile, as_prefixes(prefixes), lenient, triples, same_as)
     except UsageError:
         raise
     except SquallError as error:
@@ -104,11 +107,12 @@ def lint(
     )
     background = {rule_set(name).name for name in rules} | _background_names(system)
     try:
-        entailed, entailment_findings = _with_entailment(program.system, entailment, () if specialise else schema)
+        ways = Ways(entailment, same_as, same_as_answers, specialise=specialise)
+        entailed, closed_schema = with_reasoning(program.system, schema, ways)
     except SquallError as error:
         return sorted_findings(as_findings(error), names)
-    findings = chain(entailment_findings, _findings(program, entailed))
-    ignored = () if entailed.fixed_schema is None else OF_PLAIN_PATTERNS
+    findings = chain(_schema_findings(closed_schema), _findings(program, entailed))
+    ignored = OF_PLAIN_PATTERNS if entailed.fixed_schema or entailed.cliques else ()
     own_findings = (
         item
         for item in findings
@@ -118,22 +122,10 @@ def lint(
     return sorted_findings(_refused(program, profile) or own_findings, names)
 
 
-def _with_entailment(
-    system: System, default: str, schema: Iterable[str | Path | Triple] | Callable[[System], Iterable[Triple]]
-) -> tuple[System, list[Finding]]:
-    """Returns the system as it is compiled, with rule sets by window or with a schema, and findings about the schema.
-
-    Raises:
-        SquallError: The system is refused with this schema.
-    """
-    regime = reasoning.regime_of(system, default)
-    if regime == reasoning.NONE:
-        reasoning.check_no_schema(schema)
-        return with_entailment_by_window(system), []
-    closed_schema = reasoning.read_schema(schema(system) if callable(schema) else schema, regime)
-    cycles = (f"{', '.join(cycle[:-1])} and {cycle[-1]}" for cycle in closed_schema.cycles)
-    findings = [Finding("schema-cycle", INFO, f"the schema makes {cycle} the same") for cycle in cycles]
-    return reasoning.with_entailment(system, closed_schema, default), findings
+def _schema_findings(schema: Schema | None) -> Iterator[Finding]:
+    """Yields a finding for each cycle of the schema of the entailment."""
+    for cycle in () if schema is None else schema.cycles:
+        yield Finding("schema-cycle", INFO, f"the schema makes {', '.join(cycle[:-1])} and {cycle[-1]} the same")
 
 
 _OF_BACKGROUND = ("inconsistent", "translation")

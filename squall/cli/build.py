@@ -41,6 +41,8 @@ from squall.cli.options import (
     QUIET,
     REPORT,
     RULES,
+    SAME_AS,
+    SAME_AS_ANSWERS,
     SCHEMA,
     SPECIALISE,
     STATISTICS,
@@ -76,6 +78,8 @@ if TYPE_CHECKING:
     LEXER,
     RULES,
     ENTAILMENT,
+    SAME_AS,
+    SAME_AS_ANSWERS,
     SCHEMA,
     SPECIALISE,
     LENIENT,
@@ -225,6 +229,8 @@ def build(
     programs: tuple[str, ...],
     rules: tuple[str, ...],
     entailment: str,
+    same_as: str | None,
+    same_as_answers: str,
     schemas: tuple[str, ...],
     specialise: bool,
     lenient: bool,
@@ -306,7 +312,7 @@ def build(
     places, namespaces = places_of(graphs, context_folders), prefixes_of(prefixes, prefix_files)
     semantics = Semantics(
         sources, window, output, report, profile, namespaces, entailment, schemas, statics, places, lenient,
-        schema_changes, specialise,
+        schema_changes, specialise, same_as, same_as_answers,
     )  # fmt: skip
     system = compiled(programs, lexer, rules, graphs, semantics)
     make = planner_of(planner, planning_statistics(statistics, planner, builder, checkpoint))
@@ -367,7 +373,8 @@ def build(
     with serving_metrics(metrics, job, inputs[0], ledger, tally):
         end = run(job, *inputs, target, ledger, checkpoint, resume, visible, columns_of(system, target), tally)
     write_measures(job, plan, sample, statistics_file, profiled)
-    has_reason = end.code, tally.outputs, tally.left_out, resume, opened, entailment != "none" or specialise
+    reasons = bool(system.fixed_schema or system.cliques or same_as or specialise)
+    has_reason = end.code, tally.outputs, tally.left_out, resume, opened, reasons
     if not any((*has_reason, messages.is_quiet())):
         warn_of_unmatched(programs, lexer, rules, statics, places, semantics)
     end.exit()

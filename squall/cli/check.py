@@ -24,6 +24,8 @@ from squall.cli.options import (
     PROFILE,
     QUIET,
     REQUIRED_PROGRAMS,
+    SAME_AS,
+    SAME_AS_ANSWERS,
     SCHEMA,
     SPECIALISE,
     VERBOSE,
@@ -51,6 +53,8 @@ from squall.cli.programs import Semantics, schema_triples
         help="A rule set (rdfs, owl2rl, ...) whose conclusions the programs read; its own rules are not checked.",
     ),
     ENTAILMENT,
+    SAME_AS,
+    SAME_AS_ANSWERS,
     SCHEMA,
     SPECIALISE,
     LENIENT,
@@ -61,7 +65,10 @@ from squall.cli.programs import Semantics, schema_triples
 @cloup.option_group(
     "Input",
     source_option("A stream, as in `squall run`. Its name and window count; it is not read."),
-    static_option("Data that always hold. Their name counts, and for --entailment what they say of classes."),
+    static_option(
+        "Data that always hold. Their name counts, for --entailment what they say of classes, and of "
+        "owl:sameAs for --same-as."
+    ),
     GRAPH,
     cloup.option(
         "--statistics",
@@ -84,6 +91,8 @@ def check(
     programs: tuple[str, ...],
     rules: tuple[str, ...],
     entailment: str,
+    same_as: str | None,
+    same_as_answers: str,
     schemas: tuple[str, ...],
     specialise: bool,
     lenient: bool,
@@ -155,6 +164,8 @@ def check(
         schema=partial(schema_triples, semantics=semantics),
         lenient=lenient,
         specialise=specialise,
+        same_as=same_as,
+        same_as_answers=same_as_answers,
     )
     visible_findings = [finding for finding in findings if finding.severity == ERROR or finding.code not in ignored]
     if visible_findings or format != "text":

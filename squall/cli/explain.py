@@ -32,6 +32,8 @@ from squall.cli.options import (
     QUIET,
     REPORT,
     RULES,
+    SAME_AS,
+    SAME_AS_ANSWERS,
     SCHEMA,
     SPECIALISE,
     STATISTICS,
@@ -61,7 +63,20 @@ if TYPE_CHECKING:
 
 @cloup.command(cls=Command)
 @PROGRAMS
-@cloup.option_group("Program", LEXER, RULES, ENTAILMENT, SCHEMA, SPECIALISE, LENIENT, PREFIX, PREFIXES, PROFILE)
+@cloup.option_group(
+    "Program",
+    LEXER,
+    RULES,
+    ENTAILMENT,
+    SAME_AS,
+    SAME_AS_ANSWERS,
+    SCHEMA,
+    SPECIALISE,
+    LENIENT,
+    PREFIX,
+    PREFIXES,
+    PROFILE,
+)
 @cloup.option_group(
     "Input",
     source_option("A stream. Its name, window and format count; it is not read."),
@@ -98,6 +113,8 @@ def explain(
     programs: tuple[str, ...],
     rules: tuple[str, ...],
     entailment: str,
+    same_as: str | None,
+    same_as_answers: str,
     schemas: tuple[str, ...],
     specialise: bool,
     lenient: bool,
@@ -144,19 +161,9 @@ def explain(
 
         places = places_of(graphs, ())
         semantics = Semantics(
-            sources,
-            window,
-            output,
-            report,
-            profile,
-            namespaces,
-            entailment,
-            schemas,
-            (),
-            places,
-            lenient,
-            specialise=specialise,
-        )
+            sources, window, output, report, profile, namespaces, entailment, schemas, (), places, lenient,
+            specialise=specialise, same_as=same_as, same_as_answers=same_as_answers,
+        )  # fmt: skip
         system = compiled(programs, lexer, rules, graphs, semantics)
         system = with_windows(system, removals=_removals(sources))
         texts = _explained(system, make, builder, stage, job_too, format, measured)

@@ -51,8 +51,9 @@ LEXER = cloup.option(
 )  # fmt: skip
 RULES = cloup.option(
     "--rules", multiple=True, metavar="NAME|FILE", shell_complete=completers.rule_sets,
-    help="A rule set (rhodf, inverse, rdfs, rdfs-axioms, datatypes, owl2rl, or a file of rules) whose conclusions the "
-    "programs read; NAME?stream=IRI&window=RANGE 10s reads one stream. Without a program the rule set itself is run.",
+    help="A rule set (rhodf, inverse, rdfs, rdfs-axioms, datatypes, owl2rl, sameas, or a file of rules) whose "
+    "conclusions programs read; NAME?stream=IRI&window=RANGE 10s reads one stream. Without a program the rule set "
+    "itself is run.",
 )  # fmt: skip
 ENTAILMENT = cloup.option(
     "--entailment", default="none", show_default=True, metavar="REGIME",
@@ -62,11 +63,22 @@ ENTAILMENT = cloup.option(
 )  # fmt: skip
 SCHEMA = cloup.option(
     "--schema", "schemas", multiple=True, metavar="URI", shell_complete=completers.uris(plugins.SOURCES),
-    help="What is known of classes and properties, for --entailment and --specialise. Individuals in it are left out.",
+    help="What is known before the run, besides static data: of classes and properties for --entailment and "
+    "--specialise, of owl:sameAs for --same-as. All else in it is left out.",
 )  # fmt: skip
 SPECIALISE = cloup.option(
     "--specialise", is_flag=True,
     help="Evaluate what the rule sets read of the schema (--schema, --static) before the run; no source may change it.",
+)  # fmt: skip
+SAME_AS = cloup.option(
+    "--same-as", metavar="WAY", shell_complete=completers.names("none", "axioms", "representative"),
+    help="How patterns treat owl:sameAs: none (as any property), axioms (what follows is derived) or representative "
+    "(the terms of a clique, known before the run, are read as the least of them).  [default: none]",
+)  # fmt: skip
+SAME_AS_ANSWERS = cloup.option(
+    "--same-as-answers", default="representatives", show_default=True, metavar="WHICH",
+    shell_complete=completers.names("representatives", "members"),
+    help="What answers have by --same-as representative: representatives, or each term (members).",
 )  # fmt: skip
 LENIENT = cloup.option(
     "--lenient", is_flag=True,

@@ -44,6 +44,8 @@ class Semantics(NamedTuple):
         lenient: Whether what cannot be translated is left out with a warning.
         schema_changes: What is done with a triple in a source that would change the schema.
         specialise: Whether rule sets are specialised by the schema.
+        same_as: How patterns treat owl:sameAs, or None.
+        same_as_answers: What answers have of terms that are the same.
     """
 
     sources: Sequence[str]
@@ -59,6 +61,8 @@ class Semantics(NamedTuple):
     lenient: bool = False
     schema_changes: str = "error"
     specialise: bool = False
+    same_as: str | None = None
+    same_as_answers: str = "representatives"
 
 
 def compiled(
@@ -72,6 +76,13 @@ def compiled(
     from squall.model.windows import parse_window
 
     check_given(programs, rules)
+    is_schema_read = False
+
+    def schema(windowed: System) -> Iterator[Triple]:
+        nonlocal is_schema_read
+        is_schema_read = True
+        return schema_triples(windowed, semantics)
+
     start = perf_counter()
     system = squall.compile(
         *programs,
@@ -85,14 +96,16 @@ def compiled(
         report=semantics.report,
         prefixes=semantics.prefixes,
         entailment=semantics.entailment,
-        schema=partial(schema_triples, semantics=semantics),
+        schema=schema,
         lenient=semantics.lenient,
         schema_changes=semantics.schema_changes,
         specialise=semantics.specialise,
+        same_as=semantics.same_as,
+        same_as_answers=semantics.same_as_answers,
     )
-    if semantics.schemas and system.fixed_schema is None:
-        hint = "say which: `--entailment rhodf`, or rdfs; or specialise a rule set by it: `--rules owl2rl --specialise`"
-        raise UsageError("`--schema` goes with `--entailment` or `--specialise`", hint=hint)
+    if semantics.schemas and not is_schema_read:
+        hint = "say which: `--entailment rhodf` or rdfs, `--rules owl2rl --specialise`, `--same-as representative`"
+        raise UsageError("`--schema` goes with `--entailment`, `--specialise` or `--same-as`", hint=hint)
     for warning in warnings(system):
         messages.warning(warning)
     for given_window in {*streams.windows(semantics.sources).values(), parse_window(semantics.window)}:
@@ -121,9 +134,10 @@ def schema_triples(system: System, semantics: Semantics) -> Iterator[Triple]:
     from squall.streams.sources import documents
 
     if any(address.source(uri).path == "-" for uri in semantics.statics):
-        hint = "save them in a file, or give what they say of classes by `--schema`"
-        option = "`--specialise`" if semantics.specialise else "`--entailment`"
-        raise UsageError(f"static data from standard input cannot be the schema of {option} as well", hint=hint)
+        hint = "save them in a file, or give what they say of classes and owl:sameAs by `--schema`"
+        raise UsageError(
+            "static data from standard input cannot be the schema as well, or say what is the same", hint=hint
+        )
     schemas = [open_static(uri, None, semantics.places) for uri in semantics.schemas]
     statics = [open_static(uri, DeadLetterFile(), semantics.places) for uri in semantics.statics]
     streams = stream_names((*semantics.sources, *semantics.statics))

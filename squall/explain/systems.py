@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from squall import model as tps
-from squall.explain.words import aggregate_label, function_name, slice_label, source_label
+from squall.explain.words import aggregate_label, constant_label, function_name, slice_label, source_label
 from squall.model import OutputSpec, System, output_specs
 from squall.model.reports import report_label
 from squall.wording import counted
@@ -16,6 +17,10 @@ def lines(system: System) -> Iterator[str]:
     if system.fixed_schema is not None:
         size = counted(len(system.fixed_schema.triples), "triple")
         yield from system.fixed_schema.notes or (f"entailment with a schema of {size}, which is fixed",)
+    if system.cliques is not None:
+        terms = sum(map(len, system.cliques.members.values()))
+        cliques = counted(len(system.cliques.members), "clique")
+        yield f"owl:sameAs by representative, with {cliques} of {counted(terms, 'term')}, which are fixed"
     specs = output_specs(system)
     visible_specs = [spec for spec in specs if spec.rules] or specs[:1]
     for number, spec in enumerate(visible_specs):
@@ -34,7 +39,8 @@ def _rules(spec: OutputSpec) -> Iterator[str]:
 
 def _body(system: System) -> Iterator[str]:
     """Yields the lines of a rule's or a part's body and consequences."""
-    yield from _labelled("from", (source_label(source) for source in system.sources if source != tps.Source()))
+    sources = (source for source in system.sources if replace(source, cliques=None) != tps.Source())
+    yield from _labelled("from", map(source_label, sources))
     yield from _labelled("match", _joinables(system.joinables))
     for predicate in system.predicates:
         yield from _predicate(predicate)
@@ -161,7 +167,7 @@ def _expression(expression: tps.Expression) -> str:
         case tps.Call(function=iri, arguments=arguments):
             return _call(iri, arguments)
         case tps.Variable() | str():
-            return str(expression)
+            return constant_label(str(expression))
 
 
 def _call(iri: str, arguments: Iterable[tps.Expression]) -> str:

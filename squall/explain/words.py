@@ -12,6 +12,7 @@ from squall.model.windows import LANDMARK, Window
 from squall.plan import Input, Node, Plan
 from squall.plan import operators as pps
 from squall.plan.node_metrics import NodeMetric, PlanMetrics
+from squall.rdf.cliques import ENDING as CLIQUES_ENDING
 from squall.rdf.prefixes import prefixes, shorten
 
 # Nodes and edges
@@ -50,7 +51,8 @@ def operator_label(op: pps.Operator) -> str:
     """Describes in a line what an operator does."""
     match op:  # one phrase for each operator: in one piece, to be read as a list
         case pps.Scan(source=source, fixed_schema=schema):
-            return f"scan {source_label(source)}" + ("" if schema is None else ", with a fixed schema")
+            suffix = ", with a fixed schema" if schema is not None else ""
+            return f"scan {source_label(source)}{suffix}{', by representative' if source.cliques is not None else ''}"
         case pps.Match(cells=cells):
             return f"match {_cells(cells)}"
         case pps.Join(on=on, keep=keep):
@@ -219,7 +221,12 @@ def _expression(expression: pps.Expression) -> str:
         case None:
             return "unbound"
         case str():
-            return expression
+            return constant_label(expression)
+
+
+def constant_label(term: str) -> str:
+    """Returns a constant as it is shown: itself; of cliques (`squall.rdf.cliques`), which may be many, the word."""
+    return "cliques" if term.endswith(CLIQUES_ENDING) else term
 
 
 def _call(iri: str, arguments: Iterable[pps.Expression]) -> str:

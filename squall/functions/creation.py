@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, Protocol
 
 from squall import functions
+from squall.functions.same_as import OF_QUOTED, called_functions
 from squall.rdf import iri_text
 from squall.rdf.compounds import BUILD, JOIN, LIMIT
 
@@ -63,6 +64,9 @@ def _creating_name(call: FunctionCall) -> str | None:
         return "List" if JOIN in {getattr(argument, "function", None) for argument in call.arguments} else None
     if call.function == BUILD and isinstance(call.arguments[0], str):
         return _local(iri_text(call.arguments[0]))
+    if call.function in OF_QUOTED:
+        inner = (name for name in called_functions(call.arguments[2]) if _local(name) in _CREATING_FUNCTIONS)
+        return next(map(_local, inner), None)
     local = _local(call.function)
     return local if local in _CREATING_FUNCTIONS or functions.lookup(call.function) in functions.own() else None
 

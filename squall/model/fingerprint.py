@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
+from hashlib import sha256
 
 from squall.model.sources import Source
 from squall.model.windows import CountWindow, EmptyWindow, HoppingWindow, SlidingWindow
@@ -29,8 +30,9 @@ STABLE_FIELDS = {"sparql_dataset": "apart"}
 
 @lru_cache(maxsize=4096)
 def source_fingerprint(source: Source) -> str:
-    """Returns the fingerprint of a source."""
-    return _text(source)
+    """Returns the fingerprint of a source. One that has cliques has a digest of them behind it."""
+    text = _text(source)
+    return text if source.cliques is None else f"{text} of {sha256(source.cliques.term.encode()).hexdigest()}"
 
 
 def sources_fingerprint(sources: Iterable[Source]) -> str:

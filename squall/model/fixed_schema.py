@@ -8,6 +8,7 @@ from functools import cached_property
 
 from squall.model.sources import Source
 from squall.rdf import Fact, Term, Triple
+from squall.rdf.cliques import Cliques
 from squall.rdf.vocabulary import LIST_CELLS, TYPE
 
 
@@ -20,6 +21,7 @@ class FixedSchema:
         classes: The classes whose instances are a part of the schema, such as ``owl:SymmetricProperty``.
         triples: The schema. Facts that repeat it change nothing.
         sources: The sources of the patterns that have entailment. What only others read may say anything.
+        cliques: The terms that are read as one, if any. The schema has representatives.
         drops_changes: Whether a triple that would change the schema is a dead letter. Otherwise it is an error.
         cells: The terms that stand for the cells of lists of the schema, if lists matter.
         notes: What became of rule sets that are specialised by the schema, in words.
@@ -32,6 +34,7 @@ class FixedSchema:
     drops_changes: bool = False
     cells: frozenset[Term] = frozenset()
     notes: tuple[str, ...] = field(default=(), compare=False)
+    cliques: Cliques | None = None
 
     @property
     def read_predicates(self) -> frozenset[Term]:
@@ -58,7 +61,10 @@ class FixedSchema:
     def changes(self, facts: Iterable[Fact]) -> Iterator[Triple]:
         """Yields the triples that would change the schema."""
         for fact in facts:
-            if isinstance(fact, Triple) and self.describes(*fact[1:]) and fact not in self.triples:
-                is_of_data = fact.predicate in LIST_CELLS and self.cells.isdisjoint((fact.subject,))
+            read = fact if self.cliques is None else self.cliques.fact(fact)
+            if not (isinstance(fact, Triple) and isinstance(read, Triple)):
+                continue
+            if self.describes(*read[1:]) and read not in self.triples:
+                is_of_data = read.predicate in LIST_CELLS and self.cells.isdisjoint((read.subject,))
                 if not is_of_data:
                     yield fact

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from squall.model.patterns import UNNAMED
 from squall.model.windows import EMPTY, LANDMARK, Window
 from squall.rdf import ALWAYS, WORKING, XSD, Atom, Event, Fact, Term, Triple, iri, iri_text, literal
+from squall.rdf.cliques import Cliques
 
 
 @dataclass(frozen=True)
@@ -20,10 +21,11 @@ class Source:
         windows: The streams of the default graph that have a window of their own.
         removals: Whether the stream may carry removals (`squall.rdf.Event.removed`).
         sparql_dataset: Whether static data in a named graph are in that graph alone, as in a SPARQL dataset.
+        cliques: The terms that are read as one, if any: facts have the representatives. Names of graphs stay.
     """
 
     is_plain: ClassVar[bool] = True
-    """Whether patterns read facts as streams bring them."""
+    """Whether patterns read facts as streams bring them, but for representatives."""
     prefix_width: ClassVar[int] = 0
     """The number of cells in front of the triple in a row of this source (`facts_read`)."""
     iri: str = ""
@@ -31,6 +33,7 @@ class Source:
     windows: tuple[tuple[str, Window], ...] = ()
     removals: bool = False
     sparql_dataset: bool = field(default=False, kw_only=True)
+    cliques: Cliques | None = field(default=None, kw_only=True, repr=False)
 
     @property
     def all_windows(self) -> tuple[Window, ...]:
@@ -83,6 +86,10 @@ class Source:
         """Returns the source restricted to one of the streams that it reads."""
         return replace(self, iri=stream, window=self.window_of(stream), windows=(), removals=False)
 
+    def names_of(self, term: Term) -> tuple[Term, ...]:
+        """Returns the terms of facts that the source reads as a term."""
+        return (term,) if self.cliques is None else self.cliques.clique(term)
+
     @property
     def stream(self) -> str:
         """The stream that it reads, if it reads only one."""
@@ -111,7 +118,8 @@ class Source:
             graph: The named graph in which it is, or ``""``.
             derived: Whether the stream is a derived one, whose facts at `ALWAYS` are not static data.
         """
-        return (fact,)
+        fact_read = fact if self.cliques is None else self.cliques.fact(fact)
+        return () if fact_read is None else (fact_read,)
 
 
 BACKGROUND = Source("", EMPTY, sparql_dataset=True)
@@ -199,12 +207,11 @@ class Graphs(Source):
     def facts_read(
         self, fact: Fact, stream: str, time: int, graph: str = "", derived: bool = False
     ) -> tuple[Fact, ...]:
-        if not isinstance(fact, Triple):
-            return ()
-        if self.only == "streams":
-            return (Atom(GRAPH, (iri(stream), *fact)),)
         names = _names(stream, graph, time == ALWAYS and not derived)
-        return tuple(Atom(GRAPH, (name, *fact)) for name in (names[-1:] if self.only else names))
+        if self.only:
+            names = (iri(stream),) if self.only == "streams" else names[-1:]
+        triples = super().facts_read(fact, stream, time) if isinstance(fact, Triple) else ()
+        return tuple(Atom(GRAPH, (name, *triple)) for triple in triples for name in names)
 
 
 def _names(stream: str, graph: str, static: bool = False) -> tuple[Term, ...]:
@@ -242,4 +249,6 @@ class Arrivals(Source):
         names = _names(stream, graph)
         if stream in UNNAMED:
             names = (literal(""), *names)
-        return tuple(Atom(ARRIVAL, (name, literal(str(time), XSD + "integer"), *fact)) for name in names)
+        arrival = literal(str(time), XSD + "integer")
+        triples = super().facts_read(fact, stream, time)
+        return tuple(Atom(ARRIVAL, (name, arrival, *triple)) for triple in triples for name in names)

@@ -11,6 +11,7 @@ from squall.model.fixed_schema import FixedSchema
 from squall.model.patterns import FactPattern
 from squall.model.reports import Report
 from squall.model.sources import Source
+from squall.rdf.cliques import Cliques
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ class System:
         batch_interval: Of a program: how long events may be gathered for a micro-batch (integer ms), or None. No answer
             depends on it (`batch_interval_of`).
         fixed_schema: Of a whole system: the schema that is compiled into it, if any.
+        same_as: Of a program: how its patterns treat owl:sameAs, by a pragma. None: as the run does.
+        cliques: Of a whole system: the terms that its sources read as one, if any.
         warnings: What its author may not have meant (`squall.errors.TranslatorWarning`).
     """
 
@@ -86,6 +89,8 @@ class System:
     entailment: str | None = field(default=None, repr=False)
     batch_interval: int | None = field(default=None, repr=False)
     fixed_schema: FixedSchema | None = field(default=None, repr=False)
+    same_as: str | None = field(default=None, repr=False)
+    cliques: Cliques | None = field(default=None, repr=False)
     is_named: bool = field(default=False, compare=False, repr=False)
     is_background: bool = field(default=False, compare=False, repr=False)
     warnings: tuple[SquallError, ...] = field(default=(), compare=False, repr=False)

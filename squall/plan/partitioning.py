@@ -118,7 +118,7 @@ def derived_stream_columns(
     op: DerivedStream, template: Sequence[int | Term] | None, columns: Columns
 ) -> Columns | None:
     """Returns where columns of a template's facts are in the rows of a `DerivedStream`; None means unknown."""
-    if template is None or not (op.source.is_plain or op.source.prefix_width):
+    if template is None or op.source.cliques is not None or not (op.source.is_plain or op.source.prefix_width):
         return None
     prefix = 2 if relation_tag_of(template) == QUAD_TAG else 0
     if any(column < prefix for column in columns):

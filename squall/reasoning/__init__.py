@@ -1,19 +1,94 @@
-"""Reasoning over streams: entailment with a schema that is known before the run, compiled into patterns."""
+"""Reasoning over streams: what is known before the run of schemas and of equal terms, compiled into programs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from squall.errors import ArgumentError, TranslatorWarning, UsageError, did_you_mean
 from squall.model import System
 from squall.model import rules as rules_of
 from squall.rdf import Triple
+from squall.reasoning.regimes import NONE, regime_of
+from squall.reasoning.same_as_mode import check_answers, mode_of
 from squall.reasoning.schema import REGIMES, Schema
 
-NONE = "none"
-"""The name of the regime in which patterns have no more than what they read."""
+
+class Ways(NamedTuple):
+    """How patterns reason: what `squall.compile` gets.
+
+    Attributes:
+        entailment: The entailment regime of programs that name none.
+        same_as: How programs that do not say it treat owl:sameAs.
+        answers: What answers have of terms that are the same.
+        drops_changes: Whether a triple in a source that would change the schema is a dead letter, and no error.
+        specialise: Whether rule sets have been specialised by the schema.
+    """
+
+    entailment: str = NONE
+    same_as: str | None = None
+    answers: str = "representatives"
+    drops_changes: bool = False
+    specialise: bool = False
+
+
+def with_reasoning(
+    system: System, schema: Iterable[str | Path | Triple] | Callable[[System], Iterable[Triple]], ways: Ways
+) -> tuple[System, Schema | None]:
+    """Returns the system whose patterns read what follows from their sources, and the schema of its entailment regime.
+
+    Args:
+        system: The system, with all windows. Its rule sets are the subsystems that are background knowledge.
+        schema: See `squall.compile`.
+        ways: How its patterns reason.
+
+    Raises:
+        UsageError: Options exclude each other, or there is no such value of one.
+        SourceError: The schema cannot be read, or says what is impossible.
+        TranslatorError: A rule derives what has to be known before the run.
+    """
+    from squall.model.entailment import with_entailment_by_window
+
+    regime, mode = regime_of(system, ways.entailment), mode_of([system], ways.same_as)
+    check_answers(mode, ways.answers)
+    if regime == mode == NONE:
+        if not ways.specialise:
+            check_no_schema(schema)
+        return with_guarded_sources(with_entailment_by_window(system), ways.drops_changes), None
+    if regime != NONE and mode == "axioms":
+        message = "the axioms of owl:sameAs are a rule set: they and an entailment regime exclude each other"
+        raise UsageError(message, hint="treat owl:sameAs by representative")
+    triples = list(_triples(schema(system) if callable(schema) else schema))
+    if mode == "axioms":
+        from squall.reasoning.same_as import with_axioms
+
+        return with_entailment_by_window(with_axioms(system, triples)), None
+    if mode == "representative":
+        return _by_representative(system, triples, regime, ways)
+    closed = read_schema(triples, regime)
+    return with_entailment(system, closed, ways.entailment, ways.drops_changes), closed
+
+
+def _by_representative(system: System, triples: list[Triple], regime: str, ways: Ways) -> tuple[System, Schema | None]:
+    """Returns the system over representatives, under an entailment regime or behind rule sets; and its schema."""
+    from squall.model.entailment import with_entailment_by_window
+    from squall.reasoning import same_as
+    from squall.reasoning.members import with_members
+
+    cliques = same_as.read_cliques(triples, system)
+    closed = None
+    system = same_as.with_representatives(system, cliques)
+    if regime != NONE:
+        closed = read_schema((fact for fact in cliques.facts(triples) if isinstance(fact, Triple)), regime)
+        system = with_entailment(system, closed, ways.entailment, ways.drops_changes)
+    system = same_as.with_cliques_as_facts(system, cliques)
+    if regime == NONE:
+        system = with_entailment_by_window(system)
+    if ways.answers == "members":
+        system = with_members(system, cliques)
+    return same_as.with_cliques(system, cliques), closed
 
 
 def read_schema(data: Iterable[str | Path | Triple], regime: str) -> Schema:
@@ -76,45 +151,10 @@ def with_guarded_sources(system: System, drops_changes: bool = False) -> System:
     return replace(system, fixed_schema=schema)
 
 
-def regime_of(system: System, default: str) -> str:
-    """Returns the entailment regime of the patterns of a system.
-
-    Args:
-        system: A program, or a system of programs.
-        default: The regime of programs that name none.
-
-    Returns:
-        The regime of some programs; ``none`` if none of them has one.
-
-    Raises:
-        UsageError: There are two.
-    """
-    regimes = sorted(set(_regimes(system, default)) - {NONE})
-    if len(regimes) > 1:
-        message = f"the programs of a run have one entailment regime, not both `{regimes[0]}` and `{regimes[1]}`"
-        raise UsageError(message, hint="run them one by one, or give some of them `none`")
-    return regimes[0] if regimes else NONE
-
-
-def names_regime_within(system: System) -> bool:
-    """Returns whether a program of a system, or a query of a program, names an entailment regime of its own."""
-    return any(part.entailment or names_regime_within(part) for part in system.subsystems)
-
-
-def _regimes(system: System, default: str) -> Iterator[str]:
-    """Yields the regimes of programs and queries: that which is named nearest to their patterns."""
-    regime = system.entailment or default
-    if not names_regime_within(system):
-        yield regime
-        return
-    for part in system.subsystems:
-        yield from _regimes(part, regime)
-
-
 def check_no_schema(schema: object) -> None:
     """Raises UsageError if there is a schema, which no pattern uses. A function that would return one is not called."""
     if not callable(schema) and schema != ():
-        hint = 'name it: `entailment="rhodf"`, or specialise a rule set: `specialise=True`'
+        hint = 'name it: `entailment="rhodf"`, specialise a rule set: `specialise=True`, or `same_as="representative"`'
         raise UsageError("a schema is given without an entailment regime", hint=hint)
 
 

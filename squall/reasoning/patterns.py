@@ -27,7 +27,7 @@ from squall.rdf import Term, Triple, iri, is_iri
 from squall.rdf.compounds import IS_RDF
 from squall.rdf.similar_terms import near_terms
 from squall.rdf.vocabulary import TYPE
-from squall.reasoning import names_regime_within
+from squall.reasoning.regimes import names_regime_within
 from squall.reasoning.schema import PROPERTY, RESOURCE, SUBPROPERTY, Reading, Schema, is_axiom
 from squall.reasoning.templates import derived_templates, open_heads
 

@@ -14,9 +14,9 @@ from squall.lexers.sparql import tree as q
 from squall.model import Document, Insert, Stream, System
 from squall.model.profiles import by_name
 from squall.rdf import iri_text, is_iri
-from squall.reasoning.modes import entailment_of_modes
 from squall.translators.sparql.datasets import clauses, of_query
 from squall.translators.sparql.outputs import output_of
+from squall.translators.sparql.reasoning import Reasoning, reasoning_of_modes
 from squall.translators.sparql.state import Notes, State
 from squall.translators.sparql.updates import Updates
 
@@ -78,6 +78,7 @@ def _translated(statement: q.Statement, name: str, notes: Notes, is_graph_in_sco
     systems = updates.query(body, name, of_query(body, notes))
     spec = output_of(statement)
     stream = name if spec.is_stream else ""
+    reasoning = _reasoning(statement, notes)
     return [
         System(
             name,
@@ -86,19 +87,20 @@ def _translated(statement: q.Statement, name: str, notes: Notes, is_graph_in_sco
             report=spec.report,
             stream=stream,
             is_named=bool(_registered_name(statement)),
-            entailment=_entailment(statement, notes),
+            entailment=reasoning.entailment,
+            same_as=reasoning.same_as,
             origin=None if statement.registration is None else statement.registration.origin,
         )
     ]
 
 
-def _entailment(statement: q.Statement, notes: Notes) -> str | None:
-    """Returns the entailment regime that a query names by `REASONING`, or None."""
+def _reasoning(statement: q.Statement, notes: Notes) -> Reasoning:
+    """Returns what a query says by `REASONING`."""
     try:
-        return entailment_of_modes((mode.name, mode.origin) for mode in statement.reasoning)
+        return reasoning_of_modes((mode.name, mode.origin) for mode in statement.reasoning)
     except SquallError as error:
         notes.errors += single_errors(error)
-        return None
+        return Reasoning()
 
 
 def _relations(state: State) -> Iterator[System]:

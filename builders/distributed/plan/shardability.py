@@ -90,7 +90,7 @@ class _SubjectAnalysis:
         input_columns = [subject_columns[edge.node] for edge in node.inputs]
         match op:
             case Scan(source=source):
-                return frozenset([source.prefix_width])
+                return frozenset([source.prefix_width]) if source.cliques is None else _NONE  # it has representatives
             case Update():
                 return frozenset([0])
             case Match(cells=cells):
@@ -111,7 +111,7 @@ class _SubjectAnalysis:
         places: Collection[int] = subject_columns[id]
         read = self.plan.by_id[id].op
         if isinstance(read, Scan) and not read.source.prefix_width and relation_tag_of(cells) is not None:
-            places = [1]  # an atom's first argument
+            places = [1] if places else []  # an atom's first argument
         matched_cells = (cells[place] for place in places if place < len(cells))
         return frozenset(cell for cell in matched_cells if isinstance(cell, int))
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 
 from squall.builders.runtime.operators.count_window import CountWindowContent
 from squall.builders.runtime.operators.state import SlotChanges, SnapshotDiff, Stateful, sum_weights
-from squall.builders.runtime.schema_changes import describe_schema, refuse_schema_change
+from squall.builders.runtime.schema_changes import describe_schema, refuse_other_cliques, refuse_schema_change
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Boxes, Delta, fact_row, row_fact
 from squall.errors import SourceError
@@ -22,6 +22,7 @@ from squall.model.windows import CountWindow, Window
 from squall.plan import Plan
 from squall.plan.operators import DerivedStream, Match, Operator, Scan, Sink, Update
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term, Triple, iri
+from squall.rdf.cliques import SAME_AS
 
 _FIRST, _SECOND = itemgetter(0), itemgetter(1)
 
@@ -94,13 +95,15 @@ def predicates_used(plan: Plan) -> frozenset[Term] | None:
         if isinstance(node.op, Scan):
             if node.op.fixed_schema is not None:
                 predicates |= node.op.fixed_schema.read_predicates
+            if node.op.source.cliques is not None:
+                predicates.add(SAME_AS)
             if node.op.source.removals or node.op.source.is_sequential:
                 return None
             for id, _ in plan.consumers[node.id]:
                 op = plan.by_id[id].op
                 if not isinstance(op, Match) or len(op.cells) != 3 or not isinstance(op.cells[1], str):
                     return None
-                predicates.add(op.cells[1])
+                predicates.update(node.op.source.names_of(Term(op.cells[1])))
     return frozenset(predicates)
 
 
@@ -218,6 +221,9 @@ class ScanOperator(Stateful):
         # One loop for all cases, since a call for each event would cost more than the rest.
         boxes: defaultdict[Term, list[Delta]] = defaultdict(list)
         facts, predicates, is_plain = ScannedFacts(boxes), self.predicates, self.source.is_plain
+        cliques = self.source.cliques
+        if cliques is not None:
+            refuse_other_cliques(self.source, events)
         for event in events:
             time, event_facts, stream, removals, graph = event
             if graph:
@@ -235,6 +241,8 @@ class ScanOperator(Stateful):
             if not is_plain:
                 self._add_facts(facts_read(self.source, event, self.is_derived), start, end, facts)
                 continue
+            if cliques is not None:
+                event_facts = tuple(cliques.facts(event_facts))
             for fact in event_facts:
                 if (predicate := fact[1]) in predicates:
                     boxes[predicate].append((fact[0], fact[2], start, end, 1))  # type: ignore[index, misc]
@@ -259,6 +267,10 @@ class ScanOperator(Stateful):
         starts, ends = zip(*map(validity, columns.times), strict=True)
         if any(map(ge, starts, ends)):
             return self.read(columns)
+        if self.source.cliques is not None:
+            if SAME_AS in columns.predicates:
+                return self.read(columns)
+            columns = self.source.cliques.columns(columns)
         deltas_by_predicate: defaultdict[Term, list[Delta]] = defaultdict(list)
         if period := columns.period:
             first, behind = columns.sizes[0], len(columns.subjects) - columns.sizes[-1]

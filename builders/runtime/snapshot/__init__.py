@@ -24,7 +24,7 @@ from squall.builders.runtime.operators.factored import FactoredRows, rows_of
 from squall.builders.runtime.operators.output import AppendOnlyOutput
 from squall.builders.runtime.operators.scan import facts_read, unexpected_removal
 from squall.builders.runtime.scheduler import Address, Scheduler, by_constant
-from squall.builders.runtime.schema_changes import refuse_schema_change
+from squall.builders.runtime.schema_changes import refuse_other_cliques, refuse_schema_change
 from squall.builders.runtime.snapshot import stateless
 from squall.builders.runtime.snapshot.groups import KeyedRows, facts_by_key, read_facts_by_key
 from squall.builders.runtime.snapshot.joins import SnapshotJoin
@@ -236,10 +236,12 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         for id, scan in self.reads.items():
             source = scan.source
             refuse_schema_change(scan.fixed_schema, source, (event,))
+            refuse_other_cliques(source, (event,))
             if source.reads(event.stream, event.graph, event.is_static):
                 if event.removed:
                     raise unexpected_removal(event)
-                self.incoming[id].append(event.facts if source.is_plain else facts_read(source, event))
+                is_as_given = source.is_plain and source.cliques is None
+                self.incoming[id].append(event.facts if is_as_given else facts_read(source, event))
 
     def _emit_incoming(self) -> None:
         """Emits the facts that were read and are used, all facts of a key together."""

@@ -1,4 +1,4 @@
-"""The modes of `REASONING [U]`, by which a query in a language of streams says which entailment its patterns have.
+"""The modes of `REASONING [U,SM]`, by which a query in a language of streams says how its patterns reason.
 
 Source: X. Ren, O. Curé, H. Naacke and G. Xiao, StriderR: Massive and distributed RDF graph stream reasoning (BigData
 2017): ``U`` is reasoning over hierarchies by LiteMat, and ``SM`` over owl:sameAs.
@@ -7,36 +7,41 @@ Source: X. Ren, O. Curé, H. Naacke and G. Xiao, StriderR: Massive and distribut
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from squall.errors import Origin, TranslatorError, did_you_mean, raise_all
-from squall.reasoning.schema import Regime
 
 HIERARCHIES, SAME_AS = "U", "SM"
-_SUBCLASSES: Regime = "rhodf"
 
 
-def entailment_of_modes(modes: Iterable[tuple[str, Origin | None]]) -> Regime | None:
-    """Returns the entailment regime of a query with the clause `REASONING`; None for one without modes.
+class Reasoning(NamedTuple):
+    """What a query says of its reasoning: an entailment regime, and how it treats owl:sameAs; None: nothing."""
+
+    entailment: str | None = None
+    same_as: str | None = None
+
+
+def reasoning_of_modes(modes: Iterable[tuple[str, Origin | None]]) -> Reasoning:
+    """Returns the reasoning of a query with the clause `REASONING`.
 
     Args:
         modes: The modes as they are written, with their places. Their case does not matter.
 
     Raises:
-        TranslatorError: There is no such mode, or it is written twice, or it cannot be run.
+        TranslatorError: There is no such mode, or it is written twice.
         Errors: There are several errors.
     """
     listed = [(name.upper(), origin) for name, origin in modes]
     raise_all(list(_errors(listed)))
-    return _SUBCLASSES if listed else None
+    names = {name for name, _ in listed}
+    return Reasoning("rhodf" if HIERARCHIES in names else None, "representative" if SAME_AS in names else None)
 
 
 def _errors(modes: list[tuple[str, Origin | None]]) -> Iterator[TranslatorError]:
     for place, (name, origin) in enumerate(modes):
-        if name == SAME_AS:
-            hint = "leave it out, and derive what follows from owl:sameAs by `--rules owl2rl`"
-            yield TranslatorError(f"the reasoning mode `{SAME_AS}` (owl:sameAs) is not supported", origin, hint)
-        elif name != HIERARCHIES:
-            hint = did_you_mean(name, (HIERARCHIES, SAME_AS)) or f"write `REASONING [{HIERARCHIES}]`"
+        if name not in (HIERARCHIES, SAME_AS):
+            remedy = f"write `REASONING [{HIERARCHIES}]`, `[{SAME_AS}]` or `[{HIERARCHIES},{SAME_AS}]`"
+            hint = did_you_mean(name, (HIERARCHIES, SAME_AS)) or remedy
             yield TranslatorError(f"there is no reasoning mode `{name}`", origin, hint)
         elif name in [other for other, _ in modes[:place]]:
             yield TranslatorError(f"the reasoning mode `{name}` is written twice", origin, "leave one of them out")

@@ -1,0 +1,123 @@
+"""Cliques: the terms that name one resource (``owl:sameAs``), known before a run, with a representative of each.
+
+A program whose sources have cliques reads each fact with the representatives in place of the terms: the quotient of
+what the streams bring. See docs/decisions/0082-same-as.md.
+
+Source: B. Motik, Y. Nenov, R. Piro, I. Horrocks: Handling owl:sameAs via Rewriting (AAAI 2015).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+from squall.rdf import OWL, Atom, Columns, Fact, Term, Triple, iri, literal, parts
+from squall.rdf.compounds import compound, parse_compound
+
+SAME_AS = iri(OWL + "sameAs")
+DATATYPE = "urn:x-squall:cliques"
+"""The datatype of the literal that holds cliques, as functions take them."""
+ENDING = f'"^^<{DATATYPE}>'
+"""The end of the text of such a literal."""
+
+
+@dataclass(frozen=True)
+class Cliques:
+    """Disjoint sets of terms. The representative of a clique is its least term.
+
+    They are held as one literal, which compares, pickles and prints as any constant of a plan does.
+
+    Attributes:
+        term: The literal. Each line of its text is a clique, in order, with blanks between the terms.
+    """
+
+    term: Term
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[Term, Term]]) -> Cliques:
+        """Returns the cliques of pairs of terms that are the same: the connected components."""
+        parents: dict[Term, Term] = {}
+
+        def root(term: Term) -> Term:
+            while (parent := parents.setdefault(term, term)) != term:
+                parents[term] = term = parents[parent]  # path halving
+            return term
+
+        for left, right in pairs:
+            first, second = sorted((root(left), root(right)))
+            parents[second] = first
+        members: dict[Term, list[Term]] = {}
+        for term in sorted(parents):
+            members.setdefault(root(term), []).append(term)
+        lines = sorted(" ".join(clique) for clique in members.values() if len(clique) > 1)
+        return cliques_of(literal("\n".join(lines), DATATYPE))
+
+    @cached_property
+    def members(self) -> Mapping[Term, tuple[Term, ...]]:
+        """The terms of each clique, in order, by its representative."""
+        cliques = (tuple(map(Term, line.split(" "))) for line in parts(self.term).lexical.split("\n") if line)
+        return {clique[0]: clique for clique in cliques}
+
+    @cached_property
+    def representatives(self) -> Mapping[Term, Term]:
+        """The representative of each other term of a clique."""
+        return {term: clique[0] for clique in self.members.values() for term in clique[1:]}
+
+    @property
+    def triples(self) -> Iterator[Triple]:
+        """The least triples that say what the cliques are."""
+        for representative, clique in self.members.items():
+            yield from (Triple(representative, SAME_AS, term) for term in clique[1:])
+
+    def representative(self, term: Term) -> Term:
+        """Returns the representative of a term: itself, if it is in no clique. Compounds are rewritten inside."""
+        replaced = self.representatives.get(term, term)
+        if replaced == term and (built := parse_compound(term)) is not None:
+            return compound(built.name, tuple(map(self.representative, built.arguments)))
+        return replaced
+
+    def clique(self, term: Term) -> tuple[Term, ...]:
+        """Returns the terms that are the same as a representative or a term in no clique."""
+        return self.members.get(term) or (term,)
+
+    def fact(self, fact: Fact) -> Fact | None:
+        """Returns a fact with representatives; None for one that says what the cliques are."""
+        get = self.representatives.get
+        if isinstance(fact, Atom):
+            return Atom(fact.relation, tuple(get(term, term) for term in fact.arguments))
+        subject, predicate, object = fact
+        if predicate == SAME_AS:
+            return None
+        return Triple(get(subject, subject), get(predicate, predicate), get(object, object))
+
+    def facts(self, facts: Iterable[Fact]) -> list[Fact]:
+        """Returns facts with representatives, without those that say what the cliques are."""
+        return [fact for fact in map(self.fact, facts) if fact is not None]
+
+    def columns(self, columns: Columns) -> Columns:
+        """Returns columnar events with representatives. None of their triples says what the cliques are."""
+        get = self.representatives.get
+        subjects, predicates, objects = (
+            list(map(get, terms, terms)) for terms in (columns.subjects, columns.predicates, columns.objects)
+        )
+        return Columns(columns.times, columns.sizes, subjects, predicates, objects, columns.stream)
+
+    def changes(self, facts: Iterable[Fact]) -> Iterator[Triple]:
+        """Yields the triples that would change the cliques."""
+        for fact in facts:
+            if fact[1] == SAME_AS and isinstance(fact, Triple):
+                left, _, right = fact
+                if self.representative(left) != self.representative(right):
+                    yield fact
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the literal alone. A process has one object of it."""
+        return cliques_of, (self.term,)
+
+
+@lru_cache(maxsize=64)
+def cliques_of(term: Term) -> Cliques:
+    """Returns the cliques that a literal holds."""
+    return Cliques(term)
