@@ -71,6 +71,7 @@ from squall.planners.lowering.rule_plans import (
     unit,
 )
 from squall.planners.lowering.scope import Names, is_closed, mentioned, single_use_variables
+from squall.planners.passes.canonical_columns import canonical_columns
 from squall.planners.passes.eliminate_distinct import eliminate_distinct
 from squall.planners.passes.join_order import order_joins
 from squall.planners.passes.merge_matches import merge_matches
@@ -97,13 +98,21 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-def plan(system: System, statistics: Statistics | None = None, passes: Sequence[Pass] = PASSES) -> Plan:
+def plan(
+    system: System,
+    statistics: Statistics | None = None,
+    passes: Sequence[Pass] = PASSES,
+    *,
+    replaceable: bool = False,
+) -> Plan:
     """Plans all rules as one Rete network that shares equal nodes.
 
     Args:
         system: The system.
         statistics: Statistics of the data that the plan is for, which decide the order of joins.
         passes: The passes over the plan, in their order.
+        replaceable: Whether a run may replace the plan by one for other statistics, so that joins output their columns
+            in an order that does not depend on these.
 
     Raises:
         PlannerError: The system cannot be planned.
@@ -115,6 +124,8 @@ def plan(system: System, statistics: Statistics | None = None, passes: Sequence[
     result = assemble(planner.draft, system, ends, "rete", in_order=True)
     for pass_ in passes:
         result = pass_(result, statistics)
+    if replaceable:
+        result = replace(canonical_columns(result), planner="replaceable rete")
     return partitioned(result)
 
 

@@ -155,7 +155,13 @@ def compile(
 
 @no_collection()
 @deep_recursion()
-def plan(system: System, planner: str | Planner = "rete", statistics: Statistics | str | Path | None = None) -> Plan:
+def plan(
+    system: System,
+    planner: str | Planner = "rete",
+    statistics: Statistics | str | Path | None = None,
+    *,
+    replaceable: bool = False,
+) -> Plan:
     """Plans a system, and checks the plan.
 
     Args:
@@ -163,10 +169,11 @@ def plan(system: System, planner: str | Planner = "rete", statistics: Statistics
         planner: The name of a planner, or a planner itself.
         statistics: Statistics of the data that the plan is for (`squall.plan.cardinality.Statistics.of`), or their
             file.
+        replaceable: Whether a run may replace the plan by one for other statistics (`squall.contracts.Replanning`).
 
     Raises:
         PlannerError: The system cannot be planned.
-        UsageError: The planner does not use statistics, or the file has none.
+        UsageError: The planner does not use statistics, or the file has none; or it makes no replaceable plans.
     """
     arguments.check_system(system)
     arguments.check_callable(planner, "planner")
@@ -175,12 +182,17 @@ def plan(system: System, planner: str | Planner = "rete", statistics: Statistics
     loaded = plugins.load("squall.planners", planner) if isinstance(planner, str) else planner
     make_plan = cast(Callable[..., Plan], loaded)
     system = without_beginnings(system)
+    settings: dict[str, Any] = {}
+    if replaceable:
+        if "replaceable" not in signature(make_plan).parameters:
+            raise UsageError(f"the planner `{planner}` makes no replaceable plans", hint="the planner `rete` does")
+        settings["replaceable"] = True
     if statistics is None:
-        return check(make_plan(system))
+        return check(make_plan(system, **settings))
     if "statistics" not in signature(make_plan).parameters:
         raise UsageError(f"the planner `{planner}` has no use for statistics", hint="the planner `rete` has")
     loaded_statistics = _loaded(statistics)
-    return replace(check(make_plan(system, statistics=loaded_statistics)), statistics=loaded_statistics)
+    return replace(check(make_plan(system, statistics=loaded_statistics, **settings)), statistics=loaded_statistics)
 
 
 def _loaded(statistics: Statistics | str | Path) -> Statistics:
@@ -215,11 +227,18 @@ def build(plan: Plan, builder: str | Builder = "iterator", options: Options | No
     check_options(run_options, make_job, name)
     if run_options.seed is None:
         run_options = replace(run_options, seed=new_seed())
-    if run_options.max_depth != MAX_NESTING_DEPTH:
-        plan = limit_nesting(plan, run_options.max_depth)
-    if run_options.max_terms != plan.max_terms:
-        plan = replace(plan, max_terms=run_options.max_terms)
-    return make_job(plan, run_options)
+
+    def limited(plan: Plan) -> Plan:
+        if run_options.max_depth != MAX_NESTING_DEPTH:
+            plan = limit_nesting(plan, run_options.max_depth)
+        return plan if run_options.max_terms == plan.max_terms else replace(plan, max_terms=run_options.max_terms)
+
+    if (replan := run_options.replan) is not None:
+        plan_for = replan.plan_for
+        run_options = replace(
+            run_options, replan=replace(replan, plan_for=lambda statistics: limited(plan_for(statistics)))
+        )
+    return make_job(limited(plan), run_options)
 
 
 @overload

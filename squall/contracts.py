@@ -136,6 +136,26 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Replanning:
+    """How a run replaces its plan while it runs, where another order of joins is cheaper for what it has stored.
+
+    Attributes:
+        plan_for: Returns a replaceable plan of the program (`squall.plan`) for data with some statistics. The plan that
+            the run begins with has to be replaceable, too.
+        interval: After how many statements the run looks for a better plan.
+        min_gain: How many times as expensive the present plan has to be, as estimated.
+        confirmations: How many times in a row it has to be.
+        max_share: The largest share of the run's processor time that looking for better plans may take.
+    """
+
+    plan_for: Callable[[Statistics], Plan]
+    interval: int = 2000
+    min_gain: float = 1.5
+    confirmations: int = 2
+    max_share: float = 0.02
+
+
+@dataclass(frozen=True)
 class Options:
     """The options of a run. What a builder supports of them is in its `BuilderCapabilities`.
 
@@ -163,6 +183,7 @@ class Options:
         seed: What makes the terms that the run creates (blank nodes, UUIDs, random numbers) differ from those of other
             runs (`squall.plan.seeds.with_seed`). Runs with equal seeds create equal ones. None: `squall.build` draws
             one. A run that resumes from a checkpoint has the seed that is saved there.
+        replan: How the run replaces its plan while it runs. None: the plan stays.
     """
 
     checkpoint: Path | None = None
@@ -179,6 +200,7 @@ class Options:
     batch_interval: int | None = None
     allow_removed_rules: bool = False
     seed: int | None = None
+    replan: Replanning | None = None
 
     def __post_init__(self) -> None:
         if self.checkpoint is not None:
@@ -205,6 +227,7 @@ class BuilderCapabilities:
         node_metrics: Its jobs have a method ``node_metrics()`` (`MeasuresNodes`) that gives rows and times if
             `Options.measure` is set.
         statistics: It reads all events in the process that calls `Job.run`, so that statistics can be collected there.
+        replans: It replaces its plan while it runs (`Options.replan`).
     """
 
     checkpoints: bool = False
@@ -218,6 +241,7 @@ class BuilderCapabilities:
     settings: bool = False
     node_metrics: bool = False
     statistics: bool = False
+    replans: bool = False
 
 
 class SavedPlanning(NamedTuple):
@@ -287,6 +311,7 @@ def check_options(options: Options, builder: Any, name: str) -> None:
         (bool(options.conf), capabilities.settings,
          f"has no setting `{options.conf[0][0] if options.conf else ''}`", "conf"),
         (options.measure, capabilities.node_metrics, "does not measure nodes", "profile-nodes"),
+        (options.replan is not None, capabilities.replans, "does not replace its plan while it runs", "adapt"),
         (isinstance(options.sink, Folder), capabilities.folder_sinks, "writes no folder", "sink"),
     )  # fmt: skip
     for is_needed, is_supported, reason, option in needs:
@@ -402,6 +427,28 @@ class AcceptsDeadLetters(Protocol):
 
         With None there is no ledger, and a dead letter is an error. It is called before reading begins.
         """
+        ...
+
+
+class PlanChange(NamedTuple):
+    """A change of the plan of a run.
+
+    Attributes:
+        watermark: The time (integer ms) up to which the run had processed its input.
+        gain: How many times as expensive the plan before was, as estimated.
+    """
+
+    watermark: int
+    gain: float
+
+
+@runtime_checkable
+class ReplacesPlans(Protocol):
+    """A job that replaces its plan while it runs (`Options.replan`)."""
+
+    @property
+    def plan_changes(self) -> Sequence[PlanChange]:
+        """The changes of the plan so far."""
         ...
 
 

@@ -24,7 +24,7 @@ import pytest
 from hypothesis import strategies as st
 
 import squall
-from squall.builders.local import checkpoint, durable
+from squall.builders.local import adaptation, checkpoint
 from squall.builders.local.job import IteratorJob
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.contracts import Interval, Options, Output
@@ -740,7 +740,7 @@ RISKS = {
 def test_what_comes_as_columns_counts_by_its_triples() -> None:
     terms = [iri("urn:x:a")] * 3
     columns = Columns([1, 2], [2, 1], terms, terms, terms, "")
-    assert durable._statement_count(columns) == durable._statement_count(list(columns)) == 3
+    assert adaptation.statement_count(columns) == adaptation.statement_count(list(columns)) == 3
 
 
 @pytest.mark.parametrize(("address", "said"), RISKS.items())

@@ -200,6 +200,27 @@ class Checkpoint:
         else:
             self._append(self._file, progress, changelog)
 
+    def replan(self, owner: Owner, old_keys: Mapping[str, str]) -> None:
+        """Notes that the run has another plan. The next checkpoint rewrites the file, which counts until then.
+
+        Args:
+            owner: What the file belongs to from then on.
+            old_keys: The key that each state had before. States without one are new.
+        """
+        state = StateChangelog()
+        if self._file is not None:
+            self._read(state)
+            self._file.close()
+            self._file = None
+        state.add((key, slot, deltas) for (key, slot), deltas in self._migrated.items())
+        by_key: dict[str, dict[int, list[Delta]]] = {}
+        for (key, slot), deltas in state.deltas.items():
+            by_key.setdefault(key, {})[slot] = deltas
+        self._migrated = {
+            (key, slot): deltas for key, old in old_keys.items() for slot, deltas in by_key.get(old, {}).items()
+        }
+        self.owner = owner
+
     def close(self) -> None:
         """Closes the file, and releases the folder."""
         if self._file is not None:

@@ -12,15 +12,17 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
+from squall.builders.local.adaptation import statement_count
 from squall.builders.local.checkpoint import Checkpoint, Owner, Progress
 from squall.builders.local.event_loop import EventLoop, Outputs
 from squall.builders.local.identity import rule_digests, schema_of, statistics_data
 from squall.builders.local.migration import state_kinds, without_removed_rules
 from squall.builders.local.replay import ReplayedBatches
 from squall.contracts import CheckpointedSink, Interval, Output, TwoPhaseCommitSink
-from squall.rdf import Columns, Event
+from squall.rdf import Event
 from squall.streams import Sources
 from squall.streams.clock import EventClock, WallClock
 
@@ -50,12 +52,8 @@ class DurableRun:
         self.interval = event_loop.options.checkpoint_interval
         self.begin = 0
         migrate = without_removed_rules if event_loop.options.allow_removed_rules else None
-        identity = _identity(event_loop, batches)
-        plan = event_loop.plan
-        owner = Owner(
-            identity, state_kinds(event_loop), plan.planned_by, event_loop.seed, statistics_data(plan), schema_of(plan)
-        )
-        self.checkpoint = Checkpoint(folder, owner, migrate, event_loop.tuning.min_log_growth)
+        self._owner_of = partial(_owner, event_loop, batches)
+        self.checkpoint = Checkpoint(folder, self._owner_of(), migrate, event_loop.tuning.min_log_growth)
         self._saved_at = time.monotonic()
         self._statement_count = 0
         """The number of statements processed since the last checkpoint."""
@@ -110,9 +108,15 @@ class DurableRun:
 
     def _count(self, batch: Sequence[Event]) -> None:
         """Counts the statements of a batch, and takes a checkpoint if one is due."""
-        self._statement_count += _statement_count(batch)
+        statements = statement_count(batch)
+        self._statement_count += statements
         self._is_saved = self._is_saved and not batch
-        if not self._is_saved and self._is_due(self.interval):
+        adaptation = self.event_loop.adaptation
+        old_keys = None if adaptation is None else adaptation.count(statements)
+        if old_keys is not None:
+            self.checkpoint.replan(self._owner_of(), old_keys)
+            self._save()
+        elif not self._is_saved and self._is_due(self.interval):
             self._save()
 
     def _is_due(self, interval: Interval) -> bool:
@@ -141,10 +145,12 @@ class DurableRun:
         self._is_saved = not committed  # the file does not say yet that the outputs are committed
 
 
-def _statement_count(batch: Sequence[Event]) -> int:
-    if isinstance(batch, Columns):
-        return len(batch.subjects)
-    return sum(len(event.facts) + len(event.removed) for event in batch)
+def _owner(event_loop: EventLoop, batches: Iterable[Sequence[Event]]) -> Owner:
+    """Returns what a checkpoint of a run belongs to."""
+    plan, identity = event_loop.plan, _identity(event_loop, batches)
+    return Owner(
+        identity, state_kinds(event_loop), plan.planned_by, event_loop.seed, statistics_data(plan), schema_of(plan)
+    )
 
 
 def _identity(event_loop: EventLoop, batches: Iterable[Sequence[Event]]) -> dict[str, dict[str, str]]:

@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 
+from squall.builders.local.adaptation import adaptation_of
 from squall.builders.local.event_buffer import EventBuffer
 from squall.builders.local.updates import UpdateSteps
 from squall.builders.runtime.dataflow import Dataflow
@@ -19,6 +20,7 @@ from squall.builders.runtime.multiway_join import fuse_joins
 from squall.builders.runtime.operators.output import SinkOperator
 from squall.builders.runtime.operators.state import DiffedState
 from squall.builders.runtime.profiled import ProfiledDataflow
+from squall.builders.runtime.replanning import CannotReplan, replanned
 from squall.builders.runtime.schema_changes import CAUSE, SchemaGuard, change_texts, schema_change_error
 from squall.builders.runtime.snapshot import SnapshotDataflow
 from squall.builders.runtime.state import StateRegistry
@@ -70,6 +72,8 @@ class EventLoop:
         self.buffer = EventBuffer(self.needs_complete_instants, options.ledger)
         """The events whose instant may not be complete yet."""
         self._schema_guard = SchemaGuard(plan)
+        self.adaptation = adaptation_of(self)
+        """What looks for better plans, if the options ask for it."""
 
     @cached_property
     def dataflow(self) -> Dataflow:
@@ -237,6 +241,28 @@ class EventLoop:
         update_steps.apply(time)
         yield from self._run_until(time)
         update_steps.collect(time)
+
+    # The plan
+
+    def replan(self, plan: Plan) -> dict[str, str]:
+        """Replaces the plan by another one of the same program, between two batches. The outputs stay the same.
+
+        Returns the key that each state had before, for those that stay.
+
+        Raises:
+            CannotReplan: The state of the run is not known to be that of the other plan. The run may go on.
+        """
+        if self.snapshot_dataflow:
+            raise CannotReplan("the run has no incremental state yet")
+        seeded = with_seed(plan, self.seed)
+        dataflow, old_keys = replanned(self.dataflow, seeded, self.watermark, self.tuning)
+        buffered = self.states[BUFFERED_EVENTS]
+        self.plan = plan
+        for name in ("sink_operators", "update_steps", "states"):
+            vars(self).pop(name, None)
+        vars(self)["dataflow"] = dataflow
+        self.states[BUFFERED_EVENTS] = buffered
+        return {key: old for key, old in {**old_keys, BUFFERED_EVENTS: BUFFERED_EVENTS}.items() if old is not None}
 
     # State
 

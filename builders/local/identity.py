@@ -65,7 +65,9 @@ def renaming_hint(before: Mapping[str, str], now: Mapping[str, str]) -> str:
 
 CHANGED_RULES = "changed rules "
 """The beginning of the difference that the plans of some rules are others."""
-PLAN_AS_BEFORE = "plan as that run did (`--planner`, `--statistics`): a checkpoint holds the state of one plan; or "
+PLAN_AS_BEFORE = (
+    "plan as that run did (`--planner`, `--statistics`, `--adapt`): a checkpoint holds the state of one plan; or "
+)
 """The remedy, before others, if a program was planned in another way."""
 
 

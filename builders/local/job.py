@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from squall.builders.local.adaptation import statement_count
 from squall.builders.local.event_loop import EventLoop
 from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.layout import DataflowLayout
@@ -18,6 +19,7 @@ from squall.contracts import (
     BuilderCapabilities,
     Options,
     Output,
+    PlanChange,
     SavedPlanning,
     SupportsFilterPushDown,
     declare_capabilities,
@@ -46,6 +48,7 @@ def _read_planning(checkpoint: Path) -> SavedPlanning | None:
         wall_clock=True,
         node_metrics=True,
         statistics=True,
+        replans=True,
     ),
     _read_planning,
 )
@@ -69,6 +72,10 @@ class IteratorJob(EventLoop):
     """A job of the iterator builder. `run` may be called once."""
 
     def __init__(self, plan: Plan, options: Options, tuning: Tuning = DEFAULT_TUNING) -> None:
+        if options.replan is not None and options.measure:
+            raise BuilderError(
+                "the metrics of nodes are those of one plan", hint="leave `--adapt` or `--profile-nodes` out"
+            )
         seed = _seed(options)
         can_begin_as_snapshots = fits(plan) and not options.measure and options.checkpoint is None
         snapshot_dataflow = SnapshotDataflow(with_seed(plan, seed), tuning) if can_begin_as_snapshots else None
@@ -87,6 +94,11 @@ class IteratorJob(EventLoop):
             return self.dataflow.metrics(self.output_count)
         state = snapshot.state() if (snapshot := self.snapshot_dataflow) else self.dataflow.state()
         return {id: NodeMetric(state=size) for id, size in state.items()}
+
+    @property
+    def plan_changes(self) -> Sequence[PlanChange]:
+        """The changes of the plan while the job ran (`squall.contracts.ReplacesPlans`)."""
+        return () if self.adaptation is None else self.adaptation.changes
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.contracts.Job.run`."""
@@ -110,5 +122,7 @@ class IteratorJob(EventLoop):
         for batch in inputs:
             for outputs in self.process(batch):
                 yield from outputs
+            if self.adaptation is not None:
+                self.adaptation.count(statement_count(batch))
         for outputs in self.end():
             yield from outputs

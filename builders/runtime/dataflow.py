@@ -60,6 +60,29 @@ class Target(NamedTuple):
     inner: str
 
 
+class Replaced(NamedTuple):
+    """What a dataflow takes over from one of another plan of the same program (`squall.builders.runtime.replanning`).
+
+    Attributes:
+        operators: Operators with their state, by their nodes in the new plan. Joins among them may be new.
+        input: The input side of the other dataflow.
+        states: The states of the other dataflow, by key.
+        nodes: For the nodes whose operators are taken over, their nodes in the other plan.
+    """
+
+    operators: Mapping[str, Operator]
+    input: FactInput
+    states: Mapping[str, Stateful]
+    nodes: Mapping[str, str]
+
+    def old_key(self, key: str) -> str | None:
+        """Returns the key that a state of the new dataflow had in the other one; None if it is that of a new join."""
+        node = key.removesuffix(REPORT_TIMES_SUFFIX)
+        if node in self.nodes:
+            return self.nodes[node] + key[len(node) :]
+        return None if key in self.operators else key
+
+
 class Dataflow(Scheduler[Sequence[Delta]]):
     """The nodes of a plan at work.
 
@@ -69,6 +92,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         fused: Joins that run as one (`squall.builders.runtime.multiway_join`), by the last of them. All are hosted.
         reading: The `Scan` nodes that read the input; None for all.
         tuning: The tuning values of the runtime.
+        replaced: What this dataflow takes over from one of another plan of the same program.
     """
 
     apart: ClassVar[tuple[type, ...]] = ()
@@ -81,12 +105,15 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         fused: Mapping[str, FusedJoin] = MappingProxyType({}),
         reading: Collection[str] | None = None,
         tuning: Tuning = DEFAULT_TUNING,
+        replaced: Replaced | None = None,
     ) -> None:
         super().__init__(plan)
         self.layout = DataflowLayout.of(plan, hosted, fused, reading, apart=self.apart)
         self.operators = _operators(plan, self.layout, self.creation_limits, tuning)
+        if replaced is not None:
+            self.operators |= replaced.operators
         self.outbox: dict[Address, list[Delta]] = {}
-        self.input = FactInput(plan, self.layout, self.operators, tuning)
+        self.input = FactInput(plan, self.layout, self.operators, tuning, replaced and replaced.input)
         matched = (id for id, route in self.layout.routes.items() if route.matches)
         self.alphas = {id: AlphaNetwork(plan, id) for id in matched if id not in self.input.readers}
         self.targets = {
@@ -113,6 +140,9 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         stateful = {id: op for id, op in self.operators.items() if isinstance(op, Stateful)}
         self.states = StateRegistry({**stateful, **self.input.readers, INSERTED_FACTS: self.input.inserted})
         self.states |= {f"{id}{REPORT_TIMES_SUFFIX}": DiffedState(times) for id, times in instants.items()}
+        if replaced is not None:
+            old_keys = {key: replaced.old_key(key) for key in self.states}
+            self.states |= {key: replaced.states[old] for key, old in old_keys.items() if old is not None}
 
     def _target(self, target: layout.Target) -> Target:
         steps = [cast(StatelessOperator, self.operators[id]).step for id in target.steps]

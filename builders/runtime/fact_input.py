@@ -28,6 +28,7 @@ class FactInput:
         layout: The layout of the dataflow.
         operators: Its operators.
         tuning: The tuning values of the runtime.
+        replaced: The input side of another dataflow whose scans this one takes over.
 
     Attributes:
         readers: The operators of the `Scan` nodes.
@@ -35,12 +36,24 @@ class FactInput:
         inserted: The facts that updates have inserted.
     """
 
-    def __init__(self, plan: Plan, layout: DataflowLayout, operators: Mapping[str, Operator], tuning: Tuning) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        layout: DataflowLayout,
+        operators: Mapping[str, Operator],
+        tuning: Tuning,
+        replaced: FactInput | None = None,
+    ) -> None:
         self.updates = {id: op for id, op in operators.items() if isinstance(op, UpdateOperator)}
         self.derived_streams = {id: op for id, op in operators.items() if isinstance(op, DerivedStreamOperator)}
-        self.inserted = InsertedFacts()
+        self.inserted: InsertedFacts = InsertedFacts() if replaced is None else replaced.inserted
         self.alphas = {id: AlphaNetwork(plan, id) for id in layout.scans if layout.routes[id].matches}
         self.readers = {id: self._reader(plan, layout, id, tuning) for id in layout.scans}
+        for id, reader in replaced.readers.items() if replaced is not None else ():
+            now = self.readers[id]
+            reader.predicates = now.predicates
+            reader.reads_all_triples, reader.reads_atoms = now.reads_all_triples, now.reads_atoms
+            self.readers[id] = reader
 
     def _reader(self, plan: Plan, layout: DataflowLayout, id: str, tuning: Tuning) -> ScanOperator:
         op = plan.by_id[id].op

@@ -38,7 +38,7 @@ from squall.planners.passes.rewrite import Rewrite
 
 def prune_columns(plan: Plan, statistics: Statistics | None = None) -> Plan:
     """Returns the plan without the columns that nothing reads."""
-    return _ColumnPruning(plan).result()
+    return ColumnPruning(plan).result()
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,9 @@ class PrunedRows:
         return place
 
 
-class _ColumnPruning(Rewrite):
+class ColumnPruning(Rewrite):
+    """The plan with each node over the columns that are read."""
+
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
         self.counted = plan.multiplicity_sensitive

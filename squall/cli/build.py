@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,7 +56,7 @@ from squall.cli.options import (
     static_option,
 )
 from squall.cli.outputs import checkpointed, columns_of, sink_of
-from squall.cli.programs import Semantics, compiled, job_of, planner_of, planning_statistics
+from squall.cli.programs import Semantics, compiled, job_of, planner_of, planning_statistics, replanned
 from squall.cli.running import run, serving_metrics, warn_of_risks, watched, write_measures
 from squall.cli.written_files import check_written_files
 from squall.errors import UsageError
@@ -212,7 +213,11 @@ if TYPE_CHECKING:
     cloup.option("--batch", is_flag=True, help="Process bounded input as one batch: nothing live, no checkpoint."),
     cloup.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of the engine, by its own name."),
     STATISTICS,
-)
+    cloup.option("--adapt", is_flag=True, help="Replace the plan while it runs, where the data ask for another order "
+                 "of joins."),
+    cloup.option("--adapt-interval", type=click.IntRange(min=1), default=2000, show_default=True, metavar="N",
+                 help="After how many statements --adapt looks for a better plan."),
+)  # fmt: skip
 @cloup.option_group(
     "Observation",
     cloup.option("--progress/--no-progress", default=None, help="Show how far finite input is read.  [default: if "
@@ -268,6 +273,8 @@ def build(
     batch: bool,
     conf: tuple[str, ...],
     statistics: Path | None,
+    adapt: bool,
+    adapt_interval: int,
     progress: bool | None,
     metrics: str | None,
     profiled: Path | None,
@@ -302,7 +309,7 @@ def build(
       squall run plant.owl query.csparql --source 'readings.ntt?window=RANGE 10s'
       sensors | squall run alarm.jena --source '-?format=nt' --clock wall --window 'RANGE 1m'
     """
-    from squall.contracts import Options, capabilities_of
+    from squall.contracts import Options, Replanning, capabilities_of
     from squall.model import with_windows
     from squall.observe.progress import Tally
     from squall.streams import DeadLetterFile
@@ -315,7 +322,7 @@ def build(
         schema_changes, specialise, same_as, same_as_answers,
     )  # fmt: skip
     system = compiled(programs, lexer, rules, graphs, semantics)
-    make = planner_of(planner, planning_statistics(statistics, planner, builder, checkpoint))
+    make = planner_of(planner, planning_statistics(statistics, planner, builder, checkpoint), replaceable=adapt)
     capabilities = capabilities_of(plugins.load(plugins.BUILDERS, builder))
     settings = tuple(_setting(text) for text in conf)
     target = sink_of(sink, format, timed, types, system)
@@ -355,6 +362,8 @@ def build(
     check_streams(system, streams, sources, statics)
     plan = make(system)
     messages.detail(f"planned by `{planner}`: {counted(len(plan.nodes), 'node')}")
+    if adapt:
+        options = replace(options, replan=Replanning(partial(replanned, system, planner), adapt_interval))
     target, options = _with_sink(target, options, ledger, capabilities)
     job = job_of(plan, builder, options)
     if not any((sources, static_data, opened)):

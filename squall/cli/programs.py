@@ -210,17 +210,29 @@ def planning_statistics(
     return planning.statistics
 
 
-def planner_of(name: str, statistics: Statistics | Path | None) -> Callable[[System], Plan]:
+def planner_of(
+    name: str, statistics: Statistics | Path | None, *, replaceable: bool = False
+) -> Callable[[System], Plan]:
     """Returns a function that plans a system, for data like those of the statistics.
 
+    Args:
+        name: The name of the planner.
+        statistics: The statistics or their file, if there are any.
+        replaceable: Whether the run may replace the plan.
+
     Raises:
-        UsageError: The planner does not use statistics.
+        UsageError: The planner does not use statistics, or makes no replaceable plans.
     """
     import squall
     from squall import plugins
 
     plugins.load(plugins.PLANNERS, name)
-    return partial(squall.plan, planner=name, statistics=statistics)
+    return partial(squall.plan, planner=name, statistics=statistics, replaceable=replaceable)
+
+
+def replanned(system: System, planner: str, statistics: Statistics) -> Plan:
+    """Returns a replaceable plan of a system for data with some statistics."""
+    return planner_of(planner, statistics, replaceable=True)(system)
 
 
 def job_of(plan: Plan, builder: str, options: Options) -> Job:

@@ -169,6 +169,7 @@ def run(
         columns: The queries whose solutions are all that the sink holds. Empty: it holds all outputs.
         tally: The counts of the run.
     """
+    from squall.contracts import ReplacesPlans
     from squall.observe.progress import progress_bar
     from squall.process.signals import stop_on_signal
     from squall.streams.sinks import Flushable
@@ -200,6 +201,8 @@ def run(
         code = FAILED
     finally:
         ledger.close()
+    if isinstance(job, ReplacesPlans):
+        tally.plan_changes = job.plan_changes
     has_unread = _report_losses(sources, ledger, tally)
     code = code or (FAILED if ledger.failed or has_unread else 0)
     return End(code, shutdown is not None and shutdown.has_stopped, interruption)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from squall.contracts import Job
+from squall.contracts import Job, ReplacesPlans
 from squall.errors import UsageError
 from squall.observe.progress import Tally
 from squall.plan.node_metrics import NodeMetric
@@ -90,6 +90,8 @@ class Metrics:
         labels = "cause", "source"
         yield _counter("squall_dead_letters", "Statements that could not be used", labels, self._ledger.counts)
         yield from self._time()
+        if isinstance(self._job, ReplacesPlans):
+            yield CounterMetricFamily("squall_replans", "Changes of the plan", len(self._job.plan_changes))
         yield from self._nodes()
 
     def _read(self) -> Iterator[Metric]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from squall.contracts import PlanChange
 from squall.streams import DeadLetterFile, Source, Sources, StaticData
 from squall.wording import counted
 
@@ -24,12 +25,14 @@ class Tally:
         outputs: The number of outputs so far.
         left_out: The number of facts that a table leaves out.
         static: The static data of the run.
+        plan_changes: The changes of its plan.
         began: When the run began, in seconds of the monotonic clock.
     """
 
     outputs: int = 0
     left_out: int = 0
     static: list[StaticData] = field(default_factory=list)
+    plan_changes: Sequence[PlanChange] = ()
     began: float = field(default_factory=time.monotonic)
 
     @property
@@ -92,6 +95,8 @@ def summary(sources: Sources, tally: Tally) -> str:
     if tally.left_out:
         left_out = counted(tally.left_out, "fact")
         lines.append(f"  {left_out} left out: the table has solutions; --format ndjson holds both")
+    if tally.plan_changes:
+        lines.append(f"  {counted(len(tally.plan_changes), 'change')} of the plan")
     if len(sources.sources) > 1:
         lines += [f"  {source.uri}: {counted(source.reading.statements, 'statement')}" for source in sources.sources]
     return "\n".join(lines)

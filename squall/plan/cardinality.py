@@ -126,10 +126,16 @@ class Statistics:
     """Counts of a sample of data: of all triples, and of each predicate.
 
     For an atom's relation (tagged ``@``) they are the number of atoms, and of distinct first and last arguments.
+
+    Attributes:
+        all: The counts of all triples.
+        predicates: Those of each predicate.
+        with_derived: Whether facts that rules derive are counted, too.
     """
 
     all: Counts = NO_COUNTS
     predicates: tuple[tuple[Term, Counts], ...] = ()
+    with_derived: bool = False
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Statistics:
@@ -158,13 +164,14 @@ class Statistics:
     @property
     def data(self) -> dict[str, Any]:
         """The statistics as a JSON value (`of_data`)."""
-        return asdict(self)
+        values = asdict(self)
+        return values if self.with_derived else {name: values[name] for name in ("all", "predicates")}
 
     @classmethod
     def of_data(cls, data: Any) -> Statistics:
         """Returns the statistics of a JSON value. Raises ValueError, KeyError or TypeError if it is none of them."""
         predicates = tuple((Term(name), _load_counts(counts)) for name, counts in data["predicates"])
-        return cls(_load_counts(data["all"]), predicates)
+        return cls(_load_counts(data["all"]), predicates, bool(data.get("with_derived", False)))
 
     def save(self, path: str | Path) -> None:
         """Writes the statistics as JSON."""
@@ -308,7 +315,16 @@ def profiles(plan: Plan, statistics: Statistics | None = None, until: int | None
     """
     if statistics is None:
         return _iteration(plan, DefaultCounts(functional(plan)), {}, until)
+    if statistics.with_derived:
+        return _iteration(plan, statistics, {}, until)
     return _iteration(plan, statistics, _iteration(plan, statistics, _iteration(plan, statistics, {})), until)
+
+
+def join_cost(plan: Plan, statistics: Statistics) -> float:
+    """Estimates the work of all joins of a plan: the number of rows that go in and come out."""
+    rows = estimates(plan, statistics)
+    joins = (node for node in plan.nodes if isinstance(node.op, ops.Join))
+    return sum(rows[node.id] + sum(rows[edge.node] for edge in node.inputs) for node in joins)
 
 
 def functional(plan: Plan) -> frozenset[Term]:

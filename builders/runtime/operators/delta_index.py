@@ -8,7 +8,7 @@ of those that came before it.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from enum import Enum
 from operator import itemgetter
 
@@ -187,6 +187,12 @@ class DeltaIndex:
             return []
         further = self.more[key].valid_after(time) if key in self.more else ()
         return [first, *further] if first[-2] > time else list(further)
+
+    def deltas(self) -> Iterator[Delta]:
+        """Yields all deltas."""
+        yield from self.first.values()
+        for bucket in self.more.values():
+            yield from bucket.deltas
 
     def _further(self, key: Hashable) -> Sequence[Delta]:
         return self.more[key].deltas if key in self.more else ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from squall.builders.runtime.intervals import (
@@ -127,6 +128,7 @@ class JoinOperator(Stateful):
     ) -> None:
         super().__init__()
         self.append_only = append_only
+        self.merging = merging
         key_columns = tuple([pair[side] for pair in op.on] for side in (0, 1))
         self.indexes = tuple(
             DeltaIndex(cells_outside(key, width), merging, tuning)
@@ -156,6 +158,12 @@ class JoinOperator(Stateful):
             self.note(port, deltas)
         joined: list[Delta] = self.probes[port](deltas, self.indexes[1 - port])
         return joined
+
+    def stored(self, port: int) -> Iterator[Delta]:
+        """Yields deltas that add up, from now on, to the rows of an input. Some of them may have expired."""
+        yield from self.indexes[port].deltas()
+        if port == self.last_port:
+            yield from chain.from_iterable(deltas for _, deltas in self.buffered.batches)
 
     def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
         for delta in with_unit_weights(deltas) if self.append_only else deltas:
@@ -313,6 +321,15 @@ class LeftJoinOperator(Stateful):
         unmatched = self.anti_join.apply(0, deltas) if port == 0 else []
         unmatched += self.anti_join.apply(1, joined)
         return self.pairs(joined) + self.unmatched(unmatched)
+
+    @property
+    def merging(self) -> Merging:
+        """Which deltas of one row are stored as one."""
+        return self.join.merging
+
+    def stored(self, port: int) -> Iterator[Delta]:
+        """Yields the same as the method of `JoinOperator`."""
+        return self.join.stored(port)
 
     def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
         # The pairs are known only when both sides are restored: the other slot may come before or after.

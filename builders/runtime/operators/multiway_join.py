@@ -8,7 +8,7 @@ Naughton and Burger, "Maximizing the Output Rate of Multi-Way Join Queries over 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from squall.builders.runtime.operators.codegen import column_names, compile_source, delta_source
@@ -93,6 +93,12 @@ class MultiwayJoinOperator(Stateful):
             *([delta] if place == port else side for place, side in enumerate(sides))
         )
         return joined
+
+    def stored(self, port: int) -> Iterator[Delta]:
+        """Yields the same as the method of `JoinOperator`."""
+        yield from (record[port] for record in self.records.values() if record[port] is not None)
+        for bucket in self.more[port].values():
+            yield from bucket.deltas
 
     def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
         self.apply(slot, with_unit_weights(deltas))
