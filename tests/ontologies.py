@@ -85,6 +85,16 @@ IN_OWL = [
 ]  # fmt: skip
 
 
+SCHEMA_OF_USERS = [
+    *FACTS,
+    fact(CLASS, iri(RDFS + "subClassOf"), CLASS),
+    fact(PROPERTY, iri(RDFS + "subPropertyOf"), PROPERTY),
+    fact(PROPERTY, iri(RDFS + "domain"), CLASS),
+    fact(PROPERTY, iri(RDFS + "range"), CLASS),
+    of_type(PROPERTY, OWL, "SymmetricProperty"),
+]
+
+
 def graphs(parts: Sequence[st.SearchStrategy[list[Triple]]]) -> st.SearchStrategy[Graph]:
     some = st.lists(st.one_of(parts), min_size=1, max_size=10)
     return some.map(lambda result: frozenset(triple for part in result for triple in part))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import assume
 from hypothesis import strategies as st
 
 import squall
@@ -21,7 +24,7 @@ from squall.rdf import ALWAYS, OWL, RDFS, Event, Solution, Triple, is_literal
 from squall.rdf.vocabulary import TYPE, is_schema_triple
 from squall.testing import static
 from tests.laws import PLANNERS, examples, hold
-from tests.ontologies import FACTS, IN_OWL, IN_RDFS, Graph, graphs
+from tests.ontologies import FACTS, IN_OWL, IN_RDFS, SCHEMA_OF_USERS, Graph, graphs
 from tests.test_reasoning import (
     PATTERNS,
     PREFIXES,
@@ -52,7 +55,6 @@ def suppress_errors(message: str) -> Iterator[None]:
             raise
 
 
-@cache
 def generic(planner: str, *sets: str) -> Plan:
     return squall.plan(squall.compile(rules=sets), planner)
 
@@ -86,6 +88,52 @@ def test_a_specialised_rule_set_derives_what_the_generic_one_derives(
         check_law(sets, planner, graph, data)
 
     hold(law, many, graph=graphs(IN_OWL if sets == ("owl2rl",) else IN_RDFS), data=graphs(FACTS))
+
+
+PATTERNS_OF_RULES = {
+    "schema": (
+        "(?c rdfs:subClassOf ?d)", "(?p rdfs:subPropertyOf ?q)", "(?p rdfs:domain ?c)", "(:C rdfs:subClassOf ?d)",
+        "(?p rdf:type owl:SymmetricProperty)", "(?p rdfs:range ?d)",
+    ),
+    "data": ("(?x rdf:type ?c)", "(?x ?p ?y)", "(?x :p ?y)", "(?y rdf:type ?d)", "(?y ?q ?x)", "(?d :q ?x)"),
+    "test": ("", "", "notEqual(?x ?y)", "notLiteral(?y)", "notEqual(?c ?d)", "notBNode(?q)"),
+    "head": (
+        "(?x rdf:type ?d)", "(?x ?q ?y)", "(?y ?p ?x)", "(?y rdf:type ?c)", "(?x :r ?y)", "(?x rdf:type :D)",
+        "(?c rdfs:subClassOf ?d)", "(?x rdfs:subClassOf :D)",
+    ),
+}  # fmt: skip
+_VARIABLE = re.compile(r"\?\w")
+
+
+@st.composite
+def rule_texts(draw: st.DrawFn) -> str:
+    """Returns rules that read a schema, as Jena rules."""
+    lines = [f"@prefix : <{E}>.", f"@prefix owl: <{OWL}>."]
+    for number in range(draw(st.integers(1, 4))):
+        kinds = ("schema", "data", *(("data",) if draw(st.booleans()) else ()))
+        body = [draw(st.sampled_from(PATTERNS_OF_RULES[kind])) for kind in kinds]
+        bound = {*_VARIABLE.findall(" ".join(body))}
+        ends = [
+            [part for part in PATTERNS_OF_RULES[kind] if bound.issuperset(_VARIABLE.findall(part))]
+            for kind in ("test", "head")
+        ]
+        assume(ends[1])
+        test, head = (draw(st.sampled_from(parts)) for parts in ends)
+        lines.append(f"[r{number}: {' '.join(body)} {test} -> {head}]")
+    return "\n".join(lines)
+
+
+@examples(200)
+def test_rules_of_users_derive_the_same(tmp_path: Path, many: int) -> None:
+    """Those by which data would change the schema are refused, before the run or by it."""
+    path = tmp_path / "own.jena"
+
+    def law(text: str, graph: Graph, data: Graph) -> None:
+        path.write_text(text)
+        with suppress_errors("what the schema says"):
+            check_law((str(path),), "rete", graph, data)
+
+    hold(law, many, text=rule_texts(), graph=graphs(SCHEMA_OF_USERS), data=graphs(FACTS))
 
 
 @examples(40)
@@ -274,6 +322,42 @@ def test_a_rule_set_over_one_stream() -> None:
     )
     events = [Event(1, tuple(triples_of(":a a :Cat .")), A), Event(2, tuple(triples_of(":b a :Cat .")), B)]
     assert {str(out.fact) for out in squall.run(squall.plan(system), events)} == {f"?x=<{E}a>"}
+
+
+SPARKWAVE = """:StatusUpdate rdfs:subClassOf :MicroPost . :Tweet rdfs:subClassOf :MicroPost .
+:MicroPost rdfs:subClassOf :Post . :from rdfs:subPropertyOf :creator ; rdfs:domain :StatusUpdate .
+:author rdfs:subPropertyOf :creator ; rdfs:domain :Tweet . :checkin rdfs:subPropertyOf :discusses ; rdfs:range :Place .
+:geo rdfs:subPropertyOf :discusses ; rdfs:range :Place . :accountOf owl:inverseOf :account .
+:near a owl:SymmetricProperty ."""
+SAME_PLACE = f"""REGISTER QUERY same AS PREFIX : <{E}> SELECT ?person ?place FROM STREAM <{A}> [RANGE 60s]
+WHERE {{ ?p1 a :StatusUpdate ; :creator ?u1 ; :discusses ?place . ?p2 a :Tweet ; :creator ?u2 ; :discusses ?place .
+?place a :Place . ?person :account ?u1 , ?u2 }}"""
+
+
+def test_the_schema_of_sparkwave_is_compiled() -> None:
+    """The example of Komazec, Cerri and Fensel (DEBS 2012): micro-posts of two services about one place.
+
+    Each link of the epsilon network that the query needs is a rule with one pattern, and no other rule remains.
+    """
+    options: dict[str, Any] = {"lexer": "csparql", "rules": ["rhodf", "inverse"]}
+    schema = triples_of(SPARKWAVE)
+    system = squall.compile(SAME_PLACE, specialise=True, schema=schema, **options)
+    conclusions = Counter(
+        rule.name for rule in rules(system) if rule.name in ("rdfs2", "rdfs3", "rdfs7", "rdfs9", "prp-inv1")
+    )
+    assert conclusions == {"rdfs2": 2, "rdfs3": 2, "rdfs7": 4, "prp-inv1": 1}
+    data = (
+        ":s1 :from :u1 ; :checkin :cafe . :u1 :accountOf :ann . :t1 :author :u2 ; :geo :cafe . :u2 :accountOf :ann .",
+        ":s2 :from :u3 ; :checkin :park . :u3 :accountOf :bob . :t2 :author :u2 ; :geo :park .",
+    )
+    events = [Event(time, tuple(triples_of(text)), A) for time, text in enumerate(data, 1)]
+    static_data = [Event(ALWAYS, tuple(schema))]
+    generic_plan = squall.plan(squall.compile(SAME_PLACE, **options))
+    answers = [
+        {(out.time, str(out.fact)) for out in outputs}
+        for outputs in (squall.run(squall.plan(system), events), squall.run(generic_plan, events, static=static_data))
+    ]
+    assert answers[0] == answers[1] == {(1, f"?person=<{E}ann> ?place=<{E}cafe>")}
 
 
 def run(*arguments: str) -> None:

@@ -46,6 +46,8 @@ _DERIVED = iri("urn:x-squall:specialised:derived")
 """The relation of the triples that rules derive of the schema."""
 MAX_RESOLVENTS = 500
 """The number of rules that are made for one rule set because data say something of classes and properties."""
+MAX_PREMISES = 8
+"""The number of patterns that such a rule may have."""
 HINT = "leave out `--specialise`: then the rule set reads the schema while it runs"
 
 
@@ -247,7 +249,7 @@ class _Evaluation:
             changing = [rule for rule in added if self._changes_schema(next(heads(rule)))]
             new = [resolvent for rule in changing for resolvent in self._resolvents(rule, plain)]
             resolvents += len(new)
-            if resolvents > MAX_RESOLVENTS:
+            if resolvents > MAX_RESOLVENTS or any(len(rule.joinables) > MAX_PREMISES for rule in new):
                 raise _data_change_schema(changing[0])
             plain += new
             pending = self._instances(new)
