@@ -103,8 +103,16 @@ def check_options(options: Any) -> None:
     _check(options.checkpoint_interval, Interval, "`checkpoint_interval`", "an Interval", hint)
     if not isinstance(options.conf, tuple) or not all(isinstance(pair, tuple) for pair in options.conf):
         raise ArgumentError("`conf` is a tuple of pairs", hint='write `conf=(("key", "value"),)`')
+    _check_positive(options.memory_limit, "memory_limit", "bytes")
+    _check_positive(options.batch_interval, "batch_interval", "milliseconds")
     check_moment(options.now)
     check_seed(options.seed)
+
+
+def _check_positive(value: Any, name: str, unit: str) -> None:
+    """Checks an amount that may be left out. Raises ArgumentError."""
+    if value is not None and (type(value) is not int or value < 1):
+        raise ArgumentError(f"`{name}` is no number of {unit}: `{value!r}`", hint=f"write `{name}=5_000_000`")
 
 
 def check_moment(now: Any) -> None:

@@ -178,6 +178,8 @@ class Options:
         checkpoint_interval: How often a checkpoint is saved, if the builder lets its user choose.
         batch_interval: How long (integer ms) events are gathered for a micro-batch of live input, if the builder has
             micro-batches. None: as long as the one before takes. No output depends on it.
+        memory_limit: How many bytes of main memory the process of a run may take, if the builder measures that. A run
+            that needs more ends with an error that names the node, and the reason. None: there is no limit.
         allow_removed_rules: Whether a run may resume from the checkpoint of a program that had more rules, if the state
             of the remaining rules can be separated exactly.
         seed: What makes the terms that the run creates (blank nodes, UUIDs, random numbers) differ from those of other
@@ -198,6 +200,7 @@ class Options:
     now: int | None = None
     checkpoint_interval: Interval = field(default=Interval(milliseconds=1000))
     batch_interval: int | None = None
+    memory_limit: int | None = None
     allow_removed_rules: bool = False
     seed: int | None = None
     replan: Replanning | None = None
@@ -217,6 +220,7 @@ class BuilderCapabilities:
         checkpoints: It keeps offsets and operator state in `Options.checkpoint`, and resumes from there.
         checkpoint_interval: It saves a checkpoint as often as `Options.checkpoint_interval` says.
         batch_interval: It gathers events for `Options.batch_interval` before it processes them.
+        memory_limit: It ends a run that needs more than `Options.memory_limit`.
         removed_rules: It resumes from the checkpoint of a program with more rules (`Options.allow_removed_rules`).
         recoverable_sinks: It saves the state of a `CheckpointedSink` in its checkpoints and recovers the sink from
             there. Without it, a run that resumes appends to its sink.
@@ -233,6 +237,7 @@ class BuilderCapabilities:
     checkpoints: bool = False
     checkpoint_interval: bool = False
     batch_interval: bool = False
+    memory_limit: bool = False
     removed_rules: bool = False
     recoverable_sinks: bool = False
     folder_sinks: bool = False
@@ -305,6 +310,8 @@ def check_options(options: Options, builder: Any, name: str) -> None:
          "decides itself when a checkpoint is saved", "checkpoint-interval"),
         (options.batch_interval is not None, capabilities.batch_interval,
          "processes events as they arrive", "batch-interval"),
+        (options.memory_limit is not None, capabilities.memory_limit,
+         "leaves memory to its engine, whose workers hold the state", "memory-limit"),
         (options.allow_removed_rules, capabilities.removed_rules,
          "resumes only from a checkpoint of the same program", "allow-removed-rules"),
         (options.run_as_one_batch, capabilities.one_batch, "has no batches", "batch"),

@@ -36,7 +36,8 @@ def outputs_of(
     facts: Sequence[Event] = (),
     tuning: Tuning = DEFAULT_TUNING,
 ) -> list[Output]:
-    return list(IteratorJob(squall.plan(system, planner), Options(), tuning).run(batches, facts))
+    limit = None if tuning == DEFAULT_TUNING else 1 << 60  # then the inputs of all nodes are divided
+    return list(IteratorJob(squall.plan(system, planner), Options(memory_limit=limit), tuning).run(batches, facts))
 
 
 SWEEP_ALWAYS = Tuning(min_rows_to_sweep=0, max_live_rows_scanned=1, first_join_part=1)

@@ -76,6 +76,9 @@ class DurableRun:
             for batch in self.inputs:
                 yield from self._unsaved(self.event_loop.process(batch))
                 self._count(batch)
+                if self.event_loop.is_near_memory_limit:
+                    self._save()
+                    raise self.event_loop.memory_error()
             if not self.inputs.stopped:
                 yield from self._unsaved(self.event_loop.drain())
             self._save(last=not self.inputs.stopped)

@@ -16,6 +16,7 @@ from squall.builders.local.adaptation import adaptation_of
 from squall.builders.local.event_buffer import EventBuffer
 from squall.builders.local.updates import UpdateSteps
 from squall.builders.runtime.dataflow import Dataflow
+from squall.builders.runtime.memory_limit import MemoryLimit
 from squall.builders.runtime.multiway_join import fuse_joins
 from squall.builders.runtime.operators.output import SinkOperator
 from squall.builders.runtime.operators.state import DiffedState
@@ -27,6 +28,7 @@ from squall.builders.runtime.state import StateRegistry
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
+from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.seeds import FIXED_SEED, with_seed
 from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Columns, Event
@@ -64,6 +66,10 @@ class EventLoop:
         self.options = options
         self.tuning = tuning
         self.snapshot_dataflow = snapshot_dataflow
+        self.memory_limit = None if options.memory_limit is None else MemoryLimit(options.memory_limit, plan)
+        """The limit on the memory of the run, if there is one."""
+        if snapshot_dataflow:
+            snapshot_dataflow.memory_limit = self.memory_limit
         self._instant_sizes = _InstantSizes(tuning.min_facts_per_instant)
         self.output_count = 0
         self.watermark = ALWAYS - 1
@@ -81,6 +87,8 @@ class EventLoop:
         plan = with_seed(self.plan, self.seed)
         kind = ProfiledDataflow if self.options.measure else Dataflow
         dataflow = kind(plan, fused={} if self.snapshot_dataflow else fuse_joins(plan), tuning=self.tuning)
+        if self.memory_limit is not None:
+            dataflow.limit_memory(self.memory_limit)
         if self.snapshot_dataflow:
             for id, slot, deltas in self.snapshot_dataflow.export_state():
                 dataflow.states[id].restore(slot, deltas)
@@ -123,6 +131,8 @@ class EventLoop:
 
     def process(self, batch: Sequence[Event]) -> Iterator[Outputs]:
         """Processes a batch of events."""
+        if self.memory_limit is not None:
+            self.memory_limit.begin_batch()
         if (
             isinstance(batch, Columns)
             and not (self.needs_complete_instants or self.snapshot_dataflow or self.update_steps or self.buffer.events)
@@ -146,6 +156,25 @@ class EventLoop:
                 raise schema_change_error(event, triple)
             self.options.ledger.record(CAUSE, event.stream or DEFAULT_STREAM, None, *change_texts(event, triple))
         return remaining
+
+    def check_memory(self) -> None:
+        """Checks the memory between two batches. Raises BuilderError if it is larger than the limit of the run."""
+        if self.memory_limit is not None:
+            self.memory_limit.check(self.snapshot_dataflow or self.dataflow, self._buffered_facts)
+
+    def memory_error(self) -> BuilderError:
+        """Returns the error for a run that ends because of its memory limit."""
+        assert self.memory_limit is not None
+        return self.memory_limit.error(self.snapshot_dataflow or self.dataflow, self._buffered_facts)
+
+    @property
+    def _buffered_facts(self) -> int:
+        return sum(len(event.facts) for event in self.buffer.events)
+
+    @property
+    def is_near_memory_limit(self) -> bool:
+        """Whether the run should end between two batches, so that nothing has to be repeated when it resumes."""
+        return self.memory_limit is not None and self.memory_limit.is_near()
 
     def end(self) -> Iterator[Outputs]:
         """Ends the input: every instant is complete.
@@ -194,6 +223,8 @@ class EventLoop:
         snapshot_dataflow.run()
         self.watermark = time
         outputs = snapshot_dataflow.flush(time)
+        if self.memory_limit is not None:
+            self.memory_limit.begin_instant()
         self.output_count += len(outputs)
         return outputs
 
@@ -210,6 +241,8 @@ class EventLoop:
         outputs = self.sink_operators[0].flush(now)
         for operator in self.sink_operators[1:]:
             outputs += operator.flush(now)
+        if self.memory_limit is not None:
+            self.memory_limit.begin_instant()
         if len(self.sink_operators) > 1:
             outputs.sort(key=_TIME)
         self.output_count += len(outputs)
@@ -261,6 +294,9 @@ class EventLoop:
         for name in ("sink_operators", "update_steps", "states"):
             vars(self).pop(name, None)
         vars(self)["dataflow"] = dataflow
+        if self.memory_limit is not None:
+            self.memory_limit.set_plan(plan)
+            dataflow.limit_memory(self.memory_limit)
         self.states[BUFFERED_EVENTS] = buffered
         return {key: old for key, old in {**old_keys, BUFFERED_EVENTS: BUFFERED_EVENTS}.items() if old is not None}
 

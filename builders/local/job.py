@@ -49,6 +49,7 @@ def _read_planning(checkpoint: Path) -> SavedPlanning | None:
         node_metrics=True,
         statistics=True,
         replans=True,
+        memory_limit=True,
     ),
     _read_planning,
 )
@@ -124,5 +125,6 @@ class IteratorJob(EventLoop):
                 yield from outputs
             if self.adaptation is not None:
                 self.adaptation.count(statement_count(batch))
+            self.check_memory()
         for outputs in self.end():
             yield from outputs

@@ -19,6 +19,7 @@ from squall.builders.runtime.alpha import AlphaNetwork
 from squall.builders.runtime.creation_limit import CreationLimits, InputDivision
 from squall.builders.runtime.fact_input import Change, FactInput
 from squall.builders.runtime.layout import DataflowLayout, Route
+from squall.builders.runtime.memory_limit import MemoryLimit
 from squall.builders.runtime.multiway_join import FusedJoin
 from squall.builders.runtime.operators import Operator, make_operator, merging_of, stateless
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
@@ -135,7 +136,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self.instants = list(instants.values())
         """The evaluation instants of rstream outputs."""
         joins = (id for id, op in self.operators.items() if isinstance(op, JoinOperator | MultiwayJoinOperator))
-        self.divisions = {**dict.fromkeys(joins, InputDivision(tuning.first_join_part)), **self.creation_limits.by_node}
+        self.join_division = InputDivision(tuning.first_join_part)
+        self.divisions = {**dict.fromkeys(joins, self.join_division), **self.creation_limits.by_node}
         """How the inputs of nodes are divided that may make many rows of few."""
         stateful = {id: op for id, op in self.operators.items() if isinstance(op, Stateful)}
         self.states = StateRegistry({**stateful, **self.input.readers, INSERTED_FACTS: self.input.inserted})
@@ -147,6 +149,11 @@ class Dataflow(Scheduler[Sequence[Delta]]):
     def _target(self, target: layout.Target) -> Target:
         steps = [cast(StatelessOperator, self.operators[id]).step for id in target.steps]
         return Target(stateless.chain_steps(steps), target.address, target.steps[-1] if target.steps else "")
+
+    def limit_memory(self, limit: MemoryLimit) -> None:
+        """Lets each step check a limit on memory, also inside of large inputs: those of all nodes are divided."""
+        self.memory_limit = limit
+        self.divisions = dict.fromkeys(self.operators, self.join_division) | self.divisions
 
     # Input
 
@@ -276,6 +283,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
                 if division is not None:
                     division.add_rows(len(output))
                 self.emit(id, output)
+                if self.memory_limit is not None:
+                    self.memory_limit.count(id, len(part), len(output), self)
 
     def apply(self, id: str, port: int, deltas: Sequence[Delta]) -> Sequence[Delta]:
         """Processes deltas with a stateful node."""

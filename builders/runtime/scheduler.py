@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from squall.builders.runtime.creation_limit import CreationLimits
+from squall.builders.runtime.memory_limit import MemoryLimit
 from squall.builders.runtime.operators.factored import FactoredRows
 from squall.plan import Plan
 from squall.rdf import Term
@@ -32,6 +33,8 @@ class Scheduler(Generic[Batch]):
         self.component_queue: list[int] = []
         """The numbers of the components that have work, as a heap in topological order."""
         self.creation_limits = CreationLimits(plan)
+        self.memory_limit: MemoryLimit | None = None
+        """The limit that each step checks, if the run has one."""
 
     def receive(self, address: Address, batch: Batch) -> None:
         """Adds a batch to the inbox of a node."""
@@ -78,6 +81,10 @@ class Scheduler(Generic[Batch]):
     def pending(self, component: Iterable[str]) -> bool:
         """Returns whether a node of the component has work."""
         return any(id in self.inbox for id in component)
+
+    def pending_rows(self) -> dict[str, int]:
+        """Returns the number of rows that wait for each node."""
+        return {id: self._pending_rows(id) for id in self.inbox}
 
     def _pending_rows(self, id: str) -> int:
         """Returns the number of rows in the inbox of a node."""

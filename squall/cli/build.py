@@ -61,6 +61,7 @@ from squall.cli.running import run, serving_metrics, warn_of_risks, watched, wri
 from squall.cli.written_files import check_written_files
 from squall.errors import UsageError
 from squall.process.gc_tuning import calm_collector
+from squall.process.memory import parse_size
 from squall.wording import counted
 
 if TYPE_CHECKING:
@@ -205,6 +206,11 @@ if TYPE_CHECKING:
     PLANNER,
     BUILDER,
     cloup.option(
+        "--memory-limit",
+        metavar="SIZE",
+        help="End a run that needs more main memory than that (500MB, 4GB), and say why.  [default: no limit]",
+    ),
+    cloup.option(
         "--batch-interval",
         metavar="TIME",
         help="How long to gather live events for a micro-batch.  [default: what the program says, or as long as the "
@@ -269,6 +275,7 @@ def build(
     strict: bool,
     planner: str,
     builder: str,
+    memory_limit: str | None,
     batch_interval: str | None,
     batch: bool,
     conf: tuple[str, ...],
@@ -338,6 +345,7 @@ def build(
         seed=seed,
         checkpoint_interval=_interval(interval),
         allow_removed_rules=allow_removed_rules,
+        memory_limit=None if memory_limit is None else parse_size(memory_limit),
         batch_interval=_batch_interval(batch_interval, system, capabilities),
     )
     _check_durability(options, interval)

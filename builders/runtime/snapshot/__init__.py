@@ -302,10 +302,14 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         limit = self.creation_limits.by_node.get(id)
         for port in sorted(ports, reverse=True):
             batches = ports[port] if limit is None else _in_parts(self.operators[id], port, ports[port], limit)
+            if self.memory_limit is not None:
+                self.memory_limit.count(id, sum(len(batch.rows) for batch in ports[port]), 0, self)
             for part in self.operators[id].apply(port, batches):
                 if limit is not None:
                     limit.add_rows(len(part.rows))
                 self.emit(id, part)
+                if self.memory_limit is not None:
+                    self.memory_limit.count(id, 0, len(part.rows), self)
 
     def flush(self, time: int) -> list[Output]:
         """Returns what entered the answer since the last call, as of a time (integer ms)."""
