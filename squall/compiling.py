@@ -21,6 +21,7 @@ from squall.model.windowing import over_streams, reads_all_streams
 from squall.model.windows import parse_window
 from squall.plugins import PluginWarning
 from squall.rdf import Triple
+from squall.reasoning.names import Names, misspelt_names, names_of
 from squall.reasoning.pragma import pragmas_of
 from squall.reasoning.same_as_mode import AXIOMS, mode_of
 
@@ -89,6 +90,8 @@ def combine(
         _background(system, program, has_others) if system.is_background else system
         for program, system in zip(programs, own_systems, strict=True)
     ]
+    known = names_of(system for system in own_systems if system.is_background)
+    own_systems = [system if system.is_background else _checked_names(system, known) for system in own_systems]
     own_systems = list(with_unique_names(own_systems, errors))
     if schema is not None and not errors:
         from squall.reasoning.specialise import specialised
@@ -175,6 +178,11 @@ def rule_set(address: str) -> Program:
     name, streams = with_streams(address)
     is_own = os.path.isfile(name) and name not in rulesets.names()
     return read_program(name if is_own else rulesets.path(name))._replace(streams=streams)
+
+
+def _checked_names(system: System, known: Names) -> System:
+    """Returns a program with a warning for each name that the ontologies beside it do not have, but almost."""
+    return replace(system, warnings=(*system.warnings, *misspelt_names(system, known, "ontology")))
 
 
 def _background(system: System, program: Program, has_others: bool) -> System:

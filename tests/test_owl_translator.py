@@ -224,6 +224,39 @@ def test_what_is_outside_of_owl_2_rl_may_be_left_out_with_a_warning() -> None:
     assert derived(system, ":x a :A . :y a :B ; :p :z . :z a :C .") == set(facts(":x a :B . :y a :A ."))
 
 
+@pytest.mark.parametrize("class_name", ["A", "Unrelated"], ids=["rules", "no rules"])
+def test_what_is_left_out_is_warned_of_beside_a_query_with_a_window(class_name: str, tmp_path: Path) -> None:
+    """Also if no rule of the ontology is a part of the plan."""
+    (tmp_path / "o.ofn").write_text(
+        f"{PREFIXES} Ontology({DECLARED} SubClassOf(:A ObjectUnionOf(:B :C)) SubClassOf(:B :A))"
+    )
+    (tmp_path / "q.csparql").write_text(
+        f"SELECT ?x FROM STREAM <urn:s> [RANGE 2s STEP 1s] {{ ?x a <http://example.org/{class_name}> }}"
+    )
+    system = squall.compile(tmp_path / "o.ofn", tmp_path / "q.csparql", lenient=True)
+    (warning,) = warnings(system)
+    assert "cannot be a superclass; it is left out" in warning.message
+
+
+def test_names_that_the_ontology_has_almost_are_warned_of(tmp_path: Path) -> None:
+    (tmp_path / "o.ofn").write_text(
+        f"{PREFIXES} Ontology(SubClassOf(:Boiler :Machine) ObjectPropertyDomain(:feeds :Pump))"
+    )
+    (tmp_path / "q.rq").write_text(
+        "PREFIX : <http://example.org/> SELECT ?x { ?x a :Machin ; :feed ?y ; :colour ?z . ?y a :Boilers , :Pump }"
+    )
+    (tmp_path / "r.jena").write_text(
+        "@prefix : <http://example.org/>.\n"
+        "[r: (?x :feeds ?y) -> (?x rdf:type :Pumps)] [s: (?x rdf:type :Pumps) -> (?x :is :pump)]"
+    )
+    system = squall.compile(tmp_path / "o.ofn", tmp_path / "q.rq", tmp_path / "r.jena")
+    assert [(warning.message, warning.hint) for warning in warnings(system)] == [
+        ("the ontology has no class <http://example.org/Machin>", "did you mean `Machine`?"),
+        ("the ontology has no property <http://example.org/feed>", "did you mean `feeds`?"),
+        ("the ontology has no class <http://example.org/Boilers>", "did you mean `Boiler`?"),
+    ]
+
+
 def test_all_errors_are_given_at_once() -> None:
     with pytest.raises(Errors) as caught:
         compiled("SubClassOf(:A ObjectOneOf(:x)) ReflexiveObjectProperty(:p)")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from squall.errors import TranslatorWarning
@@ -17,7 +18,7 @@ from squall.functions.sparql.names import SPARQL, test_iri
 from squall.model.consequences import Construct
 from squall.model.expressions import Call, Filter, Negation
 from squall.model.patterns import AtomPattern, Pattern, Slot, Variable
-from squall.model.reading import rules
+from squall.model.reading import rules, warnings
 from squall.model.rewriting import map_parts
 from squall.model.slicing import slice_rules
 from squall.model.sources import BACKGROUND, GRAPH, GRAPH_EXISTS, EntailedDataset, Source
@@ -47,9 +48,13 @@ def with_entailment_by_window(system: System) -> System:
     if not rule_sets or not programs:
         return system
     programs = tuple(_with_warning(program) for program in programs)
+    notes = tuple(chain.from_iterable(map(warnings, rule_sets)))  # what is left out of an ontology, for one
     rule_sets = slice_rules(rule_sets, programs)
     has_rules = any(True for rule_set in rule_sets for _ in rules(rule_set))
-    return _with_closures(system, rule_sets, programs) if has_rules else replace(system, subsystems=programs)
+    if not has_rules:
+        return replace(system, subsystems=programs, warnings=(*system.warnings, *notes))
+    entailed = _with_closures(system, rule_sets, programs)
+    return replace(entailed, warnings=(*entailed.warnings, *(note for note in notes if note not in warnings(entailed))))
 
 
 def _with_closures(system: System, rule_sets: tuple[System, ...], programs: tuple[System, ...]) -> System:

@@ -14,19 +14,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from squall.errors import TranslatorError, TranslatorWarning, raise_all
+from squall.errors import TranslatorError, raise_all
 from squall.model.consequences import Construct, Select
 from squall.model.expressions import Bind, Call, Filter, Predicate, Union
 from squall.model.patterns import AtomPattern, FactPattern, Pattern, Slot, Variable
-from squall.model.reading import rules, variables
+from squall.model.reading import variables
 from squall.model.rewriting import map_parts
 from squall.model.sources import ARRIVAL, BACKGROUND, GRAPH, GRAPH_EXISTS, Arrivals, Source
 from squall.model.systems import Joinable, System
-from squall.model.walk import walk
 from squall.rdf import Term, Triple, iri, is_iri
 from squall.rdf.compounds import IS_RDF
-from squall.rdf.similar_terms import near_terms
 from squall.rdf.vocabulary import TYPE
+from squall.reasoning.names import Names, misspelt_names
 from squall.reasoning.regimes import names_regime_within
 from squall.reasoning.schema import PROPERTY, RESOURCE, SUBPROPERTY, Reading, Schema, is_axiom
 from squall.reasoning.templates import derived_templates, open_heads
@@ -88,20 +87,6 @@ def _is_axiom(template: Pattern) -> bool:
     return isinstance(predicate, str) and is_axiom(Triple(predicate, predicate, Term(str(object))))
 
 
-def _misspelt_names(system: System, schema: Schema) -> Iterator[TranslatorWarning]:
-    """Yields a warning for each class and property that the schema does not have, but almost."""
-    patterns = dict.fromkeys(part for rule in rules(system) for part in walk(rule) if isinstance(part, Pattern))
-    for pattern in patterns:
-        is_type = pattern.predicate == TYPE
-        name = pattern.object if is_type else pattern.predicate
-        if isinstance(name, Variable) or not is_iri(name) or name in schema.names:
-            continue
-        hint = near_terms(name, schema.class_names if is_type else schema.names - schema.class_names)
-        if hint is not None:
-            message = f"the schema has no {'class' if is_type else 'property'} {name}"
-            yield TranslatorWarning(message, pattern.origin, hint)
-
-
 def _axioms(relation: Term, rows: Iterable[tuple[Term, ...]]) -> System:
     """Returns the rule that derives the facts of a relation from nothing."""
     template = tuple(AtomPattern(relation, row) for row in sorted(rows))
@@ -128,7 +113,10 @@ class _Rewriting:
             return replace(system, subsystems=tuple(self.program(part, regime) for part in system.subsystems))
         if regime != self.schema.regime:
             return system
-        warnings = (*system.warnings, *_misspelt_names(system, self.schema), *open_heads([system], _RULE_SET_HINT))
+        classes = self.schema.class_names
+        known = Names(classes, self.schema.names - classes)
+        notes = (*misspelt_names(system, known, "schema"), *open_heads([system], _RULE_SET_HINT))
+        warnings = (*system.warnings, *notes)
         rewritten: System = self.system(system)
         return replace(rewritten, warnings=warnings)
 
