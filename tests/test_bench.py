@@ -16,10 +16,13 @@ import pytest
 
 import squall
 from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator
-from squall.rdf import Columns
+from squall.rdf import Columns, Term
+from squall.reasoning.schema import Schema
 from tests.bench import __main__ as bench
-from tests.bench import data, ours, peers, report, sweep
+from tests.bench import codes, data, ours, peers, report, sweep
 from tests.bench.child import digest, prepare, waits
+from tests.bench.data import u
+from tests.bench.entailment import facts
 from tests.bench.soak import Soak, soak
 from tests.bench.watch import Failed, Measured, measure
 from tests.bench.works import Q3, WORKS, Answer, Task, Work, over_sensors
@@ -49,7 +52,7 @@ def test_data_of_one_size_begin_those_of_a_larger_one() -> None:
 
 # -- engines -----------------------------------------------------------------------------------------------------------
 
-SIZES = {"chain": 20, "tree": 100}
+SIZES = {"chain": 20, "tree": 100, "spark-entailment": 1500}
 OTHERS = ("many-10", "many-1000", "many-10000", "spark-q4")  # as `many-100`, and `spark-q4-skewed`
 AGREEING = [work for work in WORKS if work not in OTHERS]
 
@@ -122,6 +125,43 @@ def test_planners_agree(name: str, tmp_path: Path) -> None:
     WORKS[name].write(tmp_path, SIZES.get(name, 400))
     digests = [digest(answer(run, WORKS[name], tmp_path).facts) for run in (OURS, "greedy:iterator")]
     assert digests[0] == digests[1]
+
+
+def test_the_codes_of_litemat() -> None:
+    """The hierarchy is a part of LUBM's."""
+    code_by_class = codes.encode(
+        {
+            "Thing": ["Schedule", "Organization", "Publication", "Work", "Person"],
+            "Person": ["Employee", "Student"],
+            "Employee": ["Faculty", "Chair", "Director", "Staff"],
+            "Faculty": ["Lecturer", "PostDoc", "Professor"],
+            "Professor": ["AssistantProfessor", "AssociateProfessor"],
+        }
+    )
+    expected = {
+        "Person": 6656, "Employee": 6784, "Faculty": 6800, "Lecturer": 6804, "PostDoc": 6808, "Professor": 6812,
+        "AssistantProfessor": 6813, "AssociateProfessor": 6814,
+    }  # fmt: skip
+    assert {name: code_by_class[name].begin for name in expected} == expected
+    assert code_by_class["Faculty"] == (6800, 6816)
+    assert code_by_class["Professor"] == (6812, 6816)
+    assert codes.below("Professor", code_by_class) == ["Professor", "AssistantProfessor", "AssociateProfessor"]
+
+
+def test_the_codes_of_the_hierarchy_are_its_subclasses() -> None:
+    schema = Schema(facts(data.hierarchy()))
+    code_by_class = codes.encode(codes.hierarchy())
+    for name in code_by_class:
+        if name != codes.ROOT:
+            assert {*map(u, codes.below(name, code_by_class))} == schema.subclasses(Term(u(name))), name
+
+
+def test_a_rule_set_agrees_with_compiled_entailment(tmp_path: Path) -> None:
+    name = "spark-entailment"
+    WORKS[name].write(tmp_path, SIZES[name])
+    compiled, by_rules = (digest(answer(run, WORKS[name], tmp_path).facts) for run in (OURS, f"{OURS}:{ours.RULES}"))
+    assert compiled == by_rules
+    assert compiled["outputs"] > 0
 
 
 WINDOW = 160

@@ -39,7 +39,9 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m tests.bench", description="Measures workloads, runs side by side.")
     parser.add_argument("work", nargs="+", choices=[*WORKS, PLANS], metavar="WORK", help=", ".join([*WORKS, PLANS]))
     parser.add_argument("--size", type=int, help="triples of the stream (for `plans`: rules)")
-    parser.add_argument("--run", action="append", type=pair, metavar="PLANNER:BUILDER[:events]", help="rete:iterator")
+    parser.add_argument(
+        "--run", action="append", type=pair, metavar="PLANNER:BUILDER[:events|rules]", help="rete:iterator"
+    )
     parser.add_argument("--peer", action="append", choices=peers.PEERS, default=[], help=", ".join(peers.PEERS))
     parser.add_argument("--repeat", type=int, default=3, help="times that each is run (3)")
     parser.add_argument("--limit", type=float, default=3600, help="seconds that a run may take (3600)")
@@ -53,8 +55,8 @@ def pair(text: str) -> str:
     for group, name in ((plugins.PLANNERS, planner), (plugins.BUILDERS, builder)):
         if name not in plugins.names(group):
             raise argparse.ArgumentTypeError(f"no `{name}` among {', '.join(plugins.names(group))}")
-    if form not in ("", ours.EVENTS):
-        raise argparse.ArgumentTypeError(f"no `{form}` behind a builder, only `{ours.EVENTS}`")
+    if form not in ("", ours.EVENTS, ours.RULES):
+        raise argparse.ArgumentTypeError(f"no `{form}` behind a builder, only `{ours.EVENTS}` and `{ours.RULES}`")
     return text
 
 

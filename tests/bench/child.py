@@ -57,7 +57,7 @@ def used(run: str, answer: Answer, wall: float, cpu: float) -> dict[str, float]:
     are left out if several processes do it."""
     if answer.wall is not None and answer.cpu is not None:
         return {"wall": answer.wall, "cpu": answer.cpu}
-    spark = peers.PEERS[run].spark if run in peers.PEERS else run.endswith(":spark")
+    spark = peers.PEERS[run].spark if run in peers.PEERS else run.split(":")[1] == "spark"
     return {"wall": wall} if spark else {"wall": wall, "cpu": cpu}
 
 

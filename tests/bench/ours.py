@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import groupby, islice
 from pathlib import Path
+from typing import Any
 
 import squall
 from squall.contracts import Job
@@ -17,6 +18,8 @@ from tests.bench.works import OBSERVATION, ON_SPARK, Answer, Evaluate, Statement
 
 EVENTS = "events"
 """The suffix of a run (behind planner and builder) that gets a stream in memory as events, and not as columns."""
+RULES = "rules"
+"""The suffix of a run in which a rule set derives what is entailed, where the workload has an entailment."""
 OURS = "rete:iterator"
 GIVEN_EVENTS = f"{OURS}:{EVENTS}"
 NAMES = {OURS: "squall", ON_SPARK: "squall", GIVEN_EVENTS: "squall, given events"}
@@ -24,8 +27,8 @@ NAMES = {OURS: "squall", ON_SPARK: "squall", GIVEN_EVENTS: "squall, given events
 
 
 def prepare(task: Task, planner: str, builder: str, form: str = "") -> Evaluate:
-    """Builds the job and loads its data. `form` is `EVENTS` or empty."""
-    system = squall.compile(task.files.program, window=window(task.work))
+    """Builds the job and loads its data. `form` is `EVENTS`, `RULES` or empty."""
+    system = squall.compile(task.files.program, window=window(task.work), **entailment(task, form))
     job = squall.build(squall.plan(system, planner), builder)
     if builder == "spark":
         spark.start(task.work)
@@ -40,6 +43,13 @@ def prepare(task: Task, planner: str, builder: str, form: str = "") -> Evaluate:
             batches = list(batched(task, columns=builder == "iterator" and form != EVENTS))
             static = [Event(ALWAYS, tuple(map(triple, task.static())))]
             return lambda: in_memory(job, batches, static)
+
+
+def entailment(task: Task, form: str) -> dict[str, Any]:
+    """Returns the arguments of `squall.compile` for the entailment of a workload."""
+    if task.work.kind != "entailment":
+        return {}
+    return {"rules": ("rhodf",)} if form == RULES else {"entailment": "rhodf", "schema": [task.files.static]}
 
 
 def window(work: Work) -> str:

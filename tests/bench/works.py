@@ -54,7 +54,7 @@ class Work:
     """One workload.
 
     kind: ``join`` (a rule over a window), ``stepped`` (over one that moves by its length), ``many`` (many of them),
-    ``landmark`` (no window), ``rdfs``, ``owl``, ``closure``.
+    ``landmark`` (no window), ``rdfs``, ``owl``, ``closure``, ``entailment`` (a query under the entailment of a schema).
     fed: ``memory`` (evaluation only: the data are in memory before the clock starts, and facts are printed after it
     stops), ``files`` (from a file to a file), ``folder`` (the stream is a folder, with a file for each `PART` triples),
     ``events`` (as memory, one event at a time).
@@ -277,6 +277,16 @@ RDFS_RULES = (
 )
 CLOSURE = (Rule("closure", (("?a", u("partOf"), "?b"), ("?b", u("partOf"), "?c")), (("?a", u("partOf"), "?c"),)),)
 
+ADVISED = Rule(
+    "advised",
+    (
+        ("?x", RDF_TYPE, u("Faculty")), ("?x", u("memberOf"), "?o"), ("?s", u("advisor"), "?x"),
+        ("?s", RDF_TYPE, u("Student")),
+    ),
+    (("?s", u("advisedIn"), "?o"), ("?x", u("advises"), "?s")),
+)  # fmt: skip
+"""A query whose classes and properties have others below them."""
+
 WORKS = {
     work.name: work
     for work in (
@@ -298,6 +308,10 @@ WORKS = {
         Work(
             "spark-rdfs", "rdfs", 100_000, RDFS_RULES, data.university, data.hierarchy, fed="files",
             program=rulesets.path("rhodf").read_text(), run=ON_SPARK,
+        ),
+        Work(
+            "spark-entailment", "entailment", 1_000_000, (ADVISED,), data.university, data.hierarchy, fed="files",
+            run=ON_SPARK,
         ),
         *(many(count) for count in (10, 100, 1000, 10_000)),
         Work(

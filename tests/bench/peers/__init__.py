@@ -59,7 +59,7 @@ _ENGINES = {
     "duckdb": _peer("duckdb", "duckdb", "join rdfs closure", once=True),
     "reasonable": _peer("reasonable", "reasonable", "rdfs"),
     "owlrl": _peer("owlrl", "owlrl", "rdfs"),
-    "pyspark-batch": _peer("frames", "pyspark", "landmark rdfs", "files", spark=True),
+    "pyspark-batch": _peer("frames", "pyspark", "landmark rdfs entailment", "files", spark=True),
     "pyspark-stream": _peer("structured", "pyspark", "stepped", "folder", spark=True),
 }
 

@@ -20,7 +20,7 @@ COLUMNS = ["s", "p", "o"]
 
 def prepare(task: Task) -> Evaluate:
     session = spark.start(task.work)
-    result = _rdfs if task.work.kind == "rdfs" else _joined
+    result = {"rdfs": _rdfs, "entailment": _entailed}.get(task.work.kind, _joined)
 
     def evaluate() -> Answer:
         result(session, task).write.text(str(emptied(task.files)))
@@ -144,3 +144,57 @@ def _closed(pairs: Pairs) -> Pairs:
         new = {(a, c) for a, b in new for via, c in pairs if b == via} - existing
         existing = existing | new
     return existing
+
+
+# -- Entailment: patterns over the closed hierarchy --------------------------------------------------------------------
+
+
+def _entailed(session: SparkSession, task: Task) -> DataFrame:
+    """Joins the patterns of the rule under the entailment of the schema: each selects the triples from which its
+    solutions follow, by a join with the closed hierarchy, which is broadcast."""
+    (rule,) = task.work.rules
+    schema = parsed(session.read.text(str(task.files.static)), timed=False)
+    above = {predicate: _reflexive(_closed(_pairs(schema, predicate))) for predicate in (SUBCLASS, SUBPROPERTY)}
+    ends = {
+        predicate: {
+            (property, wider)
+            for property, other in above[SUBPROPERTY] | {(p, p) for p, _ in direct}
+            for end, name in direct
+            if end == other
+            for below, wider in above[SUBCLASS] | {(name, name)}
+            if below == name
+        }
+        for predicate in (DOMAIN, RANGE)
+        for direct in [_pairs(schema, predicate)]
+    }
+    triples = parsed(session.read.text(str(task.files.stream)), timed=False).persist()
+    frames = [_solutions(session, triples, pattern, above, ends) for pattern in rule.body]
+    rows = reduce(lambda left, right: left.join(right, [n for n in left.columns if n in right.columns]), frames)
+    return lines(rule, rows).distinct()
+
+
+def _solutions(
+    session: SparkSession, triples: DataFrame, pattern: Statement, above: dict[Term, Pairs], ends: dict[Term, Pairs]
+) -> DataFrame:
+    """Returns the solutions of a pattern, whose object is a class or a variable."""
+    subject, predicate, object = pattern
+
+    def of(pairs: Pairs, name: str) -> DataFrame:
+        return f.broadcast(session.createDataFrame([(x,) for x, y in pairs if y == name] or [("",)], ["x"]))
+
+    if predicate != TYPE:
+        properties = of(above[SUBPROPERTY] | {(predicate, predicate)}, predicate)
+        read = triples.join(properties, f.col("p") == f.col("x"))
+        return read.select(f.col("s").alias(subject), f.col("o").alias(object)).distinct()
+    typed = triples.where(f.col("p") == TYPE).join(
+        of(above[SUBCLASS] | {(object, object)}, object), f.col("o") == f.col("x")
+    )
+    members = typed.select(f.col("s").alias(subject))
+    for end, column in ((DOMAIN, "s"), (RANGE, "o")):
+        used = triples.join(of(ends[end], object), f.col("p") == f.col("x"))
+        members = members.union(used.where(~f.col(column).startswith('"')).select(f.col(column).alias(subject)))
+    return members.distinct()
+
+
+def _reflexive(pairs: Pairs) -> Pairs:
+    return pairs | {(name, name) for pair in pairs for name in pair}
