@@ -119,6 +119,7 @@ class BindingTimes:
             rule: The rule.
             names: The terms of the schema, which may stand for cells.
         """
+        # In one piece: a fixpoint over the patterns of one rule.
         patterns = [joinable for joinable in rule.joinables if isinstance(joinable, Pattern | AtomPattern)]
         static = [pattern for pattern in patterns if self._is_static(pattern)]
         cells = [pattern for pattern in patterns if isinstance(pattern, Pattern) and pattern.predicate in LIST_CELLS]

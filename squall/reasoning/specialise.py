@@ -153,6 +153,7 @@ def _without_equality(
     Returns:
         None in place of the evaluation if a fact or a rule says otherwise, or no rule reads what is equal.
     """
+    # In one piece: each condition under which equality is identity.
     equal = shape(Pattern(Variable("x"), SAME, Variable("y")))
     if any(isinstance(part, Pattern) and part.predicate == SAME for part in others) or not any(
         map(reads_same, members)
@@ -181,6 +182,7 @@ class _Evaluation:
     """
 
     def __init__(self, rules: Sequence[System], schema: frozenset[Triple], has_values: bool = False) -> None:
+        # In one piece: what is known before the run, in the order in which it follows.
         self.has_values = has_values
         self.times = BindingTimes(rules)
         self.plain = [single for rule in rules if is_plain(rule) for single in with_single_heads(rule)]
@@ -240,6 +242,7 @@ class _Evaluation:
         Raises:
             UsageError: Data would change the schema.
         """
+        # In one piece: a fixpoint of instances and resolvents, and what ends it.
         residual = Rules()
         plain = [rule for rule in self.plain if rule.joinables]
         pending = self._instances(plain)

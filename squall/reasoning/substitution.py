@@ -26,6 +26,7 @@ def substituted(part: Any, values: Substitution) -> Any:
 
     A literal in place of a variable of a pattern matches by term, as variables do.
     """
+    # In one piece: a case for each part of a plain rule.
     match part:
         case Variable():
             return values.get(part, part)
