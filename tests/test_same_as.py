@@ -453,3 +453,39 @@ def test_a_checkpoint_belongs_to_its_cliques(tmp_path: Path) -> None:
     with pytest.raises(SquallError) as caught:
         list(job(LINKS[:1]).run([events], static=[Event(ALWAYS, tuple(LINKS[:1]))]))
     assert f"<{E}x1> {SAME_AS} <{E}x3>" in str(caught.value)
+
+
+def by_builder(builder: str, plan: Plan, stream: list[Event], static: list[Event], seed: int) -> list[tuple[int, Any]]:
+    """Returns the outputs on an engine; for the engine in memory, in any micro-batches."""
+    if builder != "in memory":
+        return [(out.time, out.fact) for out in squall.run(plan, stream, builder, static=static)]
+    cut = seed % (len(stream) + 1)
+    batches = [part for part in (stream[:cut], stream[cut:]) if part]
+    return [(out.time, out.fact) for out in in_memory.run_anyhow(plan, batches, static, seed)]
+
+
+@pytest.mark.parametrize(
+    ("builder", "number"),
+    [
+        ("in memory", 60),
+        pytest.param("beam", 3, marks=[pytest.mark.beam, pytest.mark.more]),
+        pytest.param("spark", 3, marks=[pytest.mark.spark, pytest.mark.more]),
+        pytest.param("beam", 30, marks=[pytest.mark.beam, pytest.mark.slow]),
+        pytest.param("spark", 30, marks=[pytest.mark.spark, pytest.mark.slow]),
+    ],
+)
+def test_engines_agree(builder: str, number: int) -> None:
+    def law(program: tuple[str, str], answers: str, stream: list[Event], same: list[Triple], seed: int) -> None:
+        language, text = program
+        options: dict[str, Any] = {"same_as": "representative", "same_as_answers": answers, "schema": same}
+        plan = squall.plan(compiled(language, text, **options))
+        static = [Event(ALWAYS, tuple(same))]
+        assert shown(by_builder(builder, plan, stream, static, seed)) == shown(outputs(plan, stream, same))
+
+    patterns = (*PATTERNS, *PATTERNS_OF_TEXT)
+    queries = [(language, query(language, pattern)) for language in SOURCES for pattern in patterns]
+    programs = [*queries, ("jena", RULES), ("jena", RULES.splitlines()[0] + "[r: (?x :p ?y) -> (?y :q ?x)]")]
+    hold(
+        law, number, program=st.sampled_from(programs), answers=st.sampled_from(["representatives", "members"]),
+        stream=events(), same=statements(), seed=st.integers(0, 1000),
+    )  # fmt: skip
