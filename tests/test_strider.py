@@ -211,9 +211,20 @@ def test_reasoning_is_of_one_query() -> None:
     }
 
 
-def test_same_as_is_refused_with_its_place() -> None:
-    text = "STREAMING { WINDOW [1 s] SLIDE [1 s] }\nREGISTER { QUERYID [Q] REASONING [U,SM] SPARQL [ ASK {} ] }"
-    with pytest.raises(SquallError, match=r"(?s):2:37: .*`SM` \(owl:sameAs\).*hint: .*--rules owl2rl"):
+def test_same_as_is_read_by_representatives() -> None:
+    text = "STREAMING { WINDOW [1 s] SLIDE [1 s] } REGISTER { QUERYID [Q] REASONING [SM] SPARQL [ "
+    text += "SELECT ?s { ?s <urn:p> <urn:v0> } ] }"
+    same = Triple(VALUES[0], iri("http://www.w3.org/2002/07/owl#sameAs"), VALUES[1])
+    events = [Event(10, (Triple(OBSERVATIONS[0], iri("urn:p"), VALUES[1]),), "urn:s")]
+    assert answers(squall.compile(text, lexer="strider", schema=[same]), events) == {
+        "Q": {1000: Counter({(OBSERVATIONS[0],): 1})}
+    }
+    assert answers(squall.compile(text.replace("REASONING [SM] ", ""), lexer="strider"), events) == {}
+
+
+def test_a_mode_of_reasoning_that_does_not_exist_is_refused_with_its_place() -> None:
+    text = "STREAMING { WINDOW [1 s] SLIDE [1 s] }\nREGISTER { QUERYID [Q] REASONING [U,XM] SPARQL [ ASK {} ] }"
+    with pytest.raises(SquallError, match=r"(?s):2:37: .*there is no reasoning mode `XM`.*hint: "):
         squall.compile(text, lexer="strider")
 
 
