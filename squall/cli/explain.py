@@ -269,8 +269,10 @@ def _trees(
 
 def _written(tree: Any, language: str, format: str) -> str:
     """Returns a tree as text of a language whose lexer can write it: another syntax for the same trees."""
-    same = plugins.where(plugins.TRANSLATORS, language).object == plugins.where(plugins.TRANSLATORS, format).object
-    if not same or not hasattr(plugins.load(plugins.LEXERS, format), "written"):
+    lexer = plugins.load(plugins.LEXERS, format)
+    translators = plugins.names(plugins.TRANSLATORS)
+    objects = {plugins.where(plugins.TRANSLATORS, name).object for name in (language, format) if name in translators}
+    if len(objects) > 1 or format not in translators or not hasattr(lexer, "written"):
         raise UsageError(f"a program in `{language}` cannot be written as `{format}`")
     return _text_of(tree, format)
 

@@ -6,6 +6,7 @@ Sources: RIF-BLD (second edition), section 3 (semantics); RIF RDF and OWL Compat
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import PurePath
 
 from squall.errors import SquallError, raise_all
@@ -50,4 +51,4 @@ def translator(
     )
 
 
-translator.written = written  # type: ignore[attr-defined]
+translator.written = partial(written, translate=translator)  # type: ignore[attr-defined]

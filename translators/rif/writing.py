@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 
 from squall.errors import SquallError, single_errors
 from squall.lexers.rif import tree
@@ -14,24 +14,26 @@ from squall.translators.writing import cannot_write, plain_rules, templates
 LANGUAGE = terms.LANGUAGE
 
 
-def written(system: System) -> tree.Document:
+def written(system: System, translate: Callable[[tree.Document], System]) -> tree.Document:
     """Returns a system as a RIF document, from which a system with the same meaning is read.
 
     Each rule is translated again. One that comes back otherwise has parts that RIF-BLD does not have.
 
+    Args:
+        system: The system.
+        translate: The translator of RIF.
+
     Raises:
         UsageError: A rule cannot be written.
     """
-    return tree.Document(group=tree.Group(tuple(_checked_sentences(system))))
+    return tree.Document(group=tree.Group(tuple(_checked_sentences(system, translate))))
 
 
-def _checked_sentences(system: System) -> Iterator[tree.Sentence]:
-    from squall.translators.rif import translator
-
+def _checked_sentences(system: System, translate: Callable[[tree.Document], System]) -> Iterator[tree.Sentence]:
     for rule in plain_rules(system, LANGUAGE):
         sentences = tuple(_sentences(rule))
         try:
-            translated = translator(tree.Document(group=tree.Group(sentences)))
+            translated = translate(tree.Document(group=tree.Group(sentences)))
         except SquallError as error:
             message = single_errors(error)[0].message
             raise cannot_write(rule, f"what RIF refuses: {message}", LANGUAGE) from error
