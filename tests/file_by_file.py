@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import squall
-from squall.builders.runtime.tuning import Tuning
+from squall.builders.spark.settings import SparkTuning
 from squall.contracts import Job, Options
 from squall.plan import Plan
 from squall.streams import Sources, open_source
@@ -42,7 +42,7 @@ def file_by_file(plan: Plan, folder: Path) -> tuple[Outputs, Outputs]:
     for numbers in ((0, 1), (2,)):
         for number in numbers:
             _write(folder / "in", number)
-        result += _run(SparkJob(plan, options, Tuning(compaction_interval=2)), folder / "in")
+        result += _run(SparkJob(plan, options, SparkTuning(compaction_interval=2)), folder / "in")
     session().conf.unset(MAX_FILES_PER_TRIGGER)
     return sorted(result), _run(squall.build(plan), folder / "in")
 

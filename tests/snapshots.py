@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from squall.builders.runtime.operators import Operator, make_operator
 from squall.builders.runtime.operators.delta_index import DeltaIndex
 from squall.builders.runtime.operators.state import BufferedBatches, Stateful
+from squall.builders.runtime.operators.valid_facts import ValidFacts
 from squall.builders.runtime.zset import Delta, Row
 from squall.model import Source
 from squall.plan import Input, Node, Plan
@@ -74,7 +75,7 @@ def _be_eager(part: Any) -> None:
     part.sweep_rows = part.full_sweep_rows = 0
     for result in vars(part).values():
         for inner in result if isinstance(result, tuple) else (result,):
-            if isinstance(inner, Stateful | DeltaIndex | BufferedBatches):
+            if isinstance(inner, Stateful | DeltaIndex | BufferedBatches | ValidFacts):
                 _be_eager(inner)
 
 

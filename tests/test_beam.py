@@ -18,7 +18,6 @@ import pytest
 
 import squall
 from squall import functions
-from squall.builders.runtime.tuning import Tuning
 from squall.contracts import Job, Options, Output
 from squall.errors import BuilderError
 from squall.plan import Plan
@@ -60,12 +59,12 @@ def plain(outputs: Iterator[Output]) -> list[tuple[int, str]]:
     return sorted((output.time, str(output.fact)) for output in outputs)
 
 
-def beam_job(plan: Plan, options: Options, tuning: Tuning) -> Job:
-    """Returns a job on Beam with its tuning values."""
+def beam_job(plan: Plan, options: Options, **tuning: Any) -> Job:
+    """Returns a job on Beam with tuning values."""
     from squall.builders.beam.job import BeamJob
-    from squall.builders.beam.options import Runner
+    from squall.builders.beam.options import BeamTuning, Runner
 
-    return BeamJob(plan, options, Runner(options.conf), tuning)
+    return BeamJob(plan, options, Runner(options.conf), BeamTuning(**tuning))
 
 
 def run(program: str, batches: Any, *conf: tuple[str, str], builder: str = "beam") -> list[tuple[int, str]]:
@@ -191,7 +190,7 @@ def test_a_file_is_read_in_splits_and_dead_letters_have_their_line(tmp_path: Pat
     for size in range(59, 62):  # among these, one that ends where a line does
         with closing(DeadLetterFile(tmp_path / f"lost{size}.ndjson")) as ledger:
             source = open_source(str(path), ledger)
-            job = beam_job(planned(GRANDPARENTS), Options(ledger=ledger), Tuning(split_bytes=size * 100))
+            job = beam_job(planned(GRANDPARENTS), Options(ledger=ledger), split_bytes=size * 100)
             assert len(list(job.run(Sources([source])))) == 299 - 4
             assert source.reading.statements == 298
         text = (tmp_path / f"lost{size}.ndjson").read_text()

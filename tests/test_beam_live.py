@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 import squall
-from squall.builders.runtime.tuning import Tuning
 from squall.contracts import Job, Options, Output
 from squall.errors import BuilderError
 from squall.plan import Plan
@@ -132,7 +131,7 @@ def test_reads_are_put_off_where_a_runner_takes_note_of_that(name: str, monkeypa
             yield batch
 
     conf = RUNNERS["portable"] if name == "portable" else ()
-    job = beam_job(planned(REACH), Options(conf=conf, now=0), Tuning(bundle_time=0.02))
+    job = beam_job(planned(REACH), Options(conf=conf, now=0), bundle_time=0.02)
     assert plain(job.run(slowly())) == run(REACH, batches, builder="iterator")
     assert len(bundles) > 1 if name == "portable" else len(bundles) == 1
     assert begun == [0]
@@ -160,7 +159,7 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     begun: list[int] = []
     make = RunningPlan.__init__
 
-    def noted(self: Any, program: Any, steps: int, folder: str, next: int, tuning: Tuning) -> None:
+    def noted(self: Any, program: Any, steps: int, folder: str, next: int, tuning: Any) -> None:
         begun.append(next)
         make(self, program, steps, folder, next, tuning)
 
@@ -183,7 +182,7 @@ def anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def compacting_job(plan: Plan, options: Options) -> Job:
     """Returns a job on Beam that writes its whole state every second micro-batch."""
-    return beam_job(plan, options, Tuning(compaction_interval=2))
+    return beam_job(plan, options, compaction_interval=2)
 
 
 @pytest.mark.parametrize("program", [REACH, COUNTED], ids=["recursion", "counts"])
@@ -279,7 +278,7 @@ def test_the_watermark_follows_the_events(tmp_path: Path) -> None:
 def test_a_producer_that_is_fast_waits(tmp_path: Path) -> None:
     from squall.builders.beam.live import MAX_BATCHES_IN_FLIGHT
 
-    job = beam_job(planned(GRANDPARENTS), _in(tmp_path), Tuning(max_prefetched_batches=2))
+    job = beam_job(planned(GRANDPARENTS), _in(tmp_path), max_prefetched_batches=2)
     handed: list[int] = []
 
     def batches() -> Iterator[list[Event]]:

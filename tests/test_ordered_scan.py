@@ -295,7 +295,7 @@ def test_a_reader_resumes_with_what_others_have_read_since() -> None:
     readers[1].enable_changelog()
     readers[1].read([Event(2, (_fact(3),), removed=(_fact(1),))])
     readers[0].restore(0, _kept(readers[1]))
-    assert readers[0].valid_facts.keys() == readers[1].valid_facts.keys() == {_fact(2), _fact(3)}
+    assert readers[0].valid_facts.arrivals.keys() == readers[1].valid_facts.arrivals.keys() == {_fact(2), _fact(3)}
 
 
 def _kept(reader: ScanOperator) -> list[Any]:

@@ -163,7 +163,7 @@ def test_facts_are_valid_within_their_window(
         facts = op.read(batch)
         deltas += facts.triples + facts.atoms
         if batch:
-            op.sweep_rows = 0
+            op.valid_facts.sweep_rows = 0
             op.expire(batch[-1].time)
     holds(stays(source, events), deltas)
 
@@ -375,7 +375,7 @@ def test_memories_stay_small(window: Window) -> None:
 def test_no_state_remains_when_all_facts_have_expired(window: Window, events: list[Event]) -> None:
     op = reader(Source("", window, removals=True))
     op.read(events)
-    op.sweep_rows = 0
+    op.valid_facts.sweep_rows = 0
     op.expire(max(INSTANTS))
     assert op.size() == 0
 

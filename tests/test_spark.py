@@ -29,7 +29,7 @@ import pytest
 
 import squall
 from squall import functions
-from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
+from squall.builders.spark.settings import DEFAULT_TUNING, SparkTuning
 from squall.contracts import Interval, Job, Options, Output
 from squall.errors import BuilderError, SourceError
 from squall.plan.node_metrics import PlanMetrics
@@ -92,7 +92,7 @@ def plain(outputs: Iterator[Output]) -> list[tuple[int, str]]:
     return sorted((output.time, str(output.fact)) for output in outputs)
 
 
-def run_folder(program: str, folder: Path, options: Options, tuning: Tuning = DEFAULT_TUNING) -> Iterator[Output]:
+def run_folder(program: str, folder: Path, options: Options, tuning: SparkTuning = DEFAULT_TUNING) -> Iterator[Output]:
     from squall.builders.spark.job import SparkJob
 
     plan = squall.plan(squall.compile(program, lexer="jena"))
@@ -127,7 +127,7 @@ def test_java_objects_are_released(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     write(tmp_path / "in", facts, files=10)
     gc.disable()
     try:
-        outputs = run_folder(REACH, tmp_path / "in", Options(), Tuning(compaction_interval=2))
+        outputs = run_folder(REACH, tmp_path / "in", Options(), SparkTuning(compaction_interval=2))
         assert plain(outputs) == reference(REACH, facts)
     finally:
         gc.enable()
@@ -200,7 +200,7 @@ def test_lines_of_files_come_from_spark_where_these_are(
         sources = Sources([open_source(f"http://example.org/{name}={tmp_path / 'in'}") for name in names])
         return {fact for _, fact in plain(job.run(sources))}
 
-    job = SparkJob(plan, Options(), Tuning(max_listed_splits=most))
+    job = SparkJob(plan, Options(), SparkTuning(max_listed_splits=most))
     assert answers(job) == answers(squall.build(plan)) != set()
     assert len(passed_on) == 2
 
@@ -388,7 +388,7 @@ def test_buckets_are_dealt_out_evenly(tmp_path: Path, partitions: int, monkeypat
     from squall.builders.spark.store import Store
 
     spark = session()
-    spark_engine = engine.SparkEngine(spark, Store(spark._jvm, spark._jsc.hadoopConfiguration(), str(tmp_path)))
+    spark_engine = engine.SparkEngine(spark, Store(tmp_path))
     spark_engine.partitions = partitions
     monkeypatch.setattr(engine, "by_workers", lambda records, step: records)
     rows = spark.range(-1, BUCKET_COUNT).selectExpr("cast(id as int) as bucket")
@@ -510,7 +510,7 @@ def test_the_state_survives_its_compaction(tmp_path: Path) -> None:
     for number, part in enumerate([facts[:9], facts[9:15], facts[15:]]):
         write(tmp_path / f"in{number}", part, files=1)
         os.rename(tmp_path / f"in{number}" / "part000.ntt", _into(tmp_path) / f"part{number}.ntt")
-        outputs += plain(run_folder(REACH, tmp_path / "in", options, Tuning(compaction_interval=2)))
+        outputs += plain(run_folder(REACH, tmp_path / "in", options, SparkTuning(compaction_interval=2)))
     assert (tmp_path / "checkpoint" / "base").is_dir()
     assert sorted(outputs) == reference(REACH, facts)
 

@@ -23,7 +23,7 @@ from tests.live import line
 pytest.importorskip("pyspark")
 pytest.importorskip("redis")
 from squall.builders.spark import executor_sources, session
-from squall.builders.spark.store import Store, uri_of
+from squall.builders.spark.store import Store
 
 pytestmark = [pytest.mark.spark, pytest.mark.more]
 SEEN = "[seen: (?s ?p ?o) -> (?s <urn:seen> ?o)]"
@@ -91,7 +91,7 @@ def test_facts_count_in_their_order(broker: brokers.Broker, redis: Any, tmp_path
 def test_a_run_resumes_from_the_checkpoint(broker: brokers.Broker, redis: Any, tmp_path: Path) -> None:
     say(redis, line(1))
     options, address = Options(checkpoint=tmp_path / "kept"), at(broker, "")
-    store = Store(session()._jvm, session()._jsc.hadoopConfiguration(), uri_of(tmp_path / "kept"))
+    store = Store(tmp_path / "kept")
     begun = executor_sources.chosen(session(), store, Sources([open_source(address)]))
     say(redis, line(2), line(3))
     assert begun.begin < redis.xinfo_stream("k")["last-generated-id"].decode()
@@ -139,7 +139,7 @@ def test_sources_that_the_driver_reads(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(executor_sources, "_beginning", lambda _: "begin")
     spark = session()
-    store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), uri_of(tmp_path / "kept"))
+    store = Store(tmp_path / "kept")
     sources = Sources([open_source(address) for address in addresses], WallClock() if wall else None)
     result = executor_sources.chosen(spark, store, sources)
     assert result == (

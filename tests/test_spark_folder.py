@@ -185,8 +185,7 @@ def test_outputs_of_a_single_task_are_not_shuffled_to_be_sorted(
     for _ in range(files):
         output = OutputBatch(9, [row], [1], ["p"])
         write(tmp_path / "answers", pyarrow.Table.from_batches(output.batches()))
-    jvm: Any = spark._jvm
-    store = Store(jvm, spark._jsc.hadoopConfiguration(), f"file:{tmp_path}/out")
+    store = Store(tmp_path / "out")
     writer = FolderWriter(plan, FolderSink("out/", tmp_path / "out", format), store, "run")
     frame = writer._frame(spark.read.parquet(str(tmp_path / "answers")))
     assert ("Exchange" in str(frame._jdf.queryExecution().executedPlan().toString())) is moves

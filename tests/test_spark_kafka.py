@@ -23,7 +23,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("confluent_kafka")
 
 from squall.builders.spark import executor_sources, kafka, session
-from squall.builders.spark.store import Store, uri_of
+from squall.builders.spark.store import Store
 from tests.test_live_kafka import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.more]
@@ -123,7 +123,7 @@ def test_what_the_connector_does_not_read(
     (tmp_path / "in.ntt").touch()
     monkeypatch.chdir(tmp_path)
     sources = [open_source(address) for address in addresses]
-    store = Store(connector._jvm, connector._jsc.hadoopConfiguration(), uri_of(tmp_path / "kept"))
+    store = Store(tmp_path / "kept")
     monkeypatch.setattr(executor_sources, "_beginning", lambda _: "begin")
     with caplog.at_level(logging.WARNING):
         result = executor_sources.chosen(connector, store, Sources(sources))

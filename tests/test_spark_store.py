@@ -14,11 +14,9 @@ pytestmark = pytest.mark.spark
 
 def test_a_small_file_is_there_at_any_moment_while_it_is_written_anew(tmp_path: Path) -> None:
     """A kill may come at any moment."""
-    from squall.builders.spark import session
-    from squall.builders.spark.store import Store, uri_of
+    from squall.builders.spark.store import Store
 
-    spark = session()
-    store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), uri_of(tmp_path))
+    store = Store(tmp_path)
     path = tmp_path / "marks" / "0.json"
     store.write(list(range(100)), "marks", "0.json")
     written = threading.Event()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from squall.builders.local.replay import ReplayedBatches
-from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
+from squall.builders.spark.settings import DEFAULT_TUNING, SparkTuning
 from squall.builders.spark.spool import Spool, file_of, numbers, publish, write_lines
 from squall.errors import BuilderError
 from squall.rdf import Event
@@ -29,7 +29,7 @@ BROKEN = (2, 5)
 """The events that malformed input follows."""
 
 
-AT_ONCE = Tuning(spool_interval=0)
+AT_ONCE = SparkTuning(spool_interval=0)
 """A spool interval for which each batch is a file of its own."""
 
 
@@ -68,7 +68,7 @@ def spooled(folder: Path) -> list[Any]:
 
 
 def go(
-    folder: Path, keeps: bool = True, times: Sequence[int] = TIMES, tuning: Tuning = DEFAULT_TUNING
+    folder: Path, keeps: bool = True, times: Sequence[int] = TIMES, tuning: SparkTuning = DEFAULT_TUNING
 ) -> tuple[Log, Spool, list[BaseException]]:
     """Spools what a log has."""
     errors: list[BaseException] = []

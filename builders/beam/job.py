@@ -15,7 +15,7 @@ from squall.builders.beam import files
 from squall.builders.beam.graph import describe, graph, live_graph
 from squall.builders.beam.live import Live
 from squall.builders.beam.live_pipeline import add_live_steps
-from squall.builders.beam.options import Runner
+from squall.builders.beam.options import DEFAULT_TUNING, BeamTuning, Runner
 from squall.builders.beam.pipeline import Input, KeyedPipeline, add_whole_plan, answers, evaluations, worker_reports
 from squall.builders.beam.serialized_program import SerializedPlan
 from squall.builders.distributed.exec.output_stage import snapshot_outputs
@@ -44,7 +44,6 @@ from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.builders.runtime.serde import unpack_output
-from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.contracts import (
     AcceptsDeadLetters,
     BuilderCapabilities,
@@ -76,7 +75,7 @@ def build(plan: Plan, options: Options) -> BeamJob:
 class BeamJob:
     """A plan with its options and a runner; `run` may be called once."""
 
-    def __init__(self, plan: Plan, options: Options, runner: Runner, tuning: Tuning = DEFAULT_TUNING) -> None:
+    def __init__(self, plan: Plan, options: Options, runner: Runner, tuning: BeamTuning = DEFAULT_TUNING) -> None:
         self.plan = plan
         self.options = options
         self.runner = runner
@@ -137,7 +136,7 @@ class _Run:
         options: Options,
         runner: Runner,
         folder: str,
-        tuning: Tuning,
+        tuning: BeamTuning,
         abandoned: threading.Event,
     ) -> None:
         self.program = program

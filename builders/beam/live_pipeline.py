@@ -20,6 +20,7 @@ from pyarrow import compute
 from squall.builders.beam import files
 from squall.builders.beam.beam_import import beam
 from squall.builders.beam.graph import LiveGraph
+from squall.builders.beam.options import DEFAULT_TUNING, BeamTuning
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.io.parsing import unspool
 from squall.builders.distributed.io.records import (
@@ -38,7 +39,6 @@ from squall.builders.distributed.io.records import (
 from squall.builders.local.event_loop import EventLoop
 from squall.builders.runtime.serde import pack_output, unpack_output
 from squall.builders.runtime.state import StateChangelog
-from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.contracts import Options, Output
 from squall.rdf import Event
 
@@ -56,7 +56,7 @@ _MICROS = 1000
 
 
 def add_live_steps(
-    root: Any, graph: LiveGraph, program: Program, steps: int, folder: str, tuning: Tuning = DEFAULT_TUNING
+    root: Any, graph: LiveGraph, program: Program, steps: int, folder: str, tuning: BeamTuning = DEFAULT_TUNING
 ) -> None:
     """Adds the processing of micro-batches to a pipeline. steps: the most updates without an event in between."""
     read = Read(bundle_of(root, tuning))
@@ -157,7 +157,7 @@ _MICRO_BATCHES = beam.DoFn.RestrictionParam(_MicroBatches())
 WATERMARK = beam.DoFn.WatermarkEstimatorParam(beam.io.watermark_estimators.ManualWatermarkEstimator.default_provider())
 
 
-def bundle_of(pipeline: Any, tuning: Tuning = DEFAULT_TUNING) -> float:
+def bundle_of(pipeline: Any, tuning: BeamTuning = DEFAULT_TUNING) -> float:
     """Returns for how many seconds an unbounded read of a pipeline goes on before it defers its remainder. It is
     infinite for a runner that would commit nothing, and leak 20 KB of memory each time."""
     local = isinstance(pipeline.runner, beam.runners.portability.fn_api_runner.FnApiRunner)
@@ -226,7 +226,7 @@ def _awaited(folder: str, number: int, until: float) -> bool | None:
 class Work(beam.DoFn):  # type: ignore[misc]
     """Processes micro-batches. The plan keeps running between two that the same instance processes."""
 
-    def __init__(self, program: Program, steps: int, tuning: Tuning = DEFAULT_TUNING) -> None:
+    def __init__(self, program: Program, steps: int, tuning: BeamTuning = DEFAULT_TUNING) -> None:
         self.program = program
         self.steps = steps
         self.tuning = tuning
@@ -265,7 +265,9 @@ class _Written:
 class RunningPlan:
     """A running plan of a live run. next: the number of the next micro-batch; earlier results are in files."""
 
-    def __init__(self, program: Program, steps: int, folder: str, next: int, tuning: Tuning = DEFAULT_TUNING) -> None:
+    def __init__(
+        self, program: Program, steps: int, folder: str, next: int, tuning: BeamTuning = DEFAULT_TUNING
+    ) -> None:
         program.prepare()
         self.program = program
         self.compaction_interval = tuning.compaction_interval

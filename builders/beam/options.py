@@ -5,15 +5,34 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
+from dataclasses import dataclass
 from typing import Any
 
 from squall.builders.beam.beam_import import beam, preserved_logging
+from squall.builders.runtime.tuning import Tuning
 from squall.errors import BuilderError, did_you_mean
 
 LOCAL = "FnApiRunner"
 """The default runner, in this process. (Beam's own default would download a program.)"""
 _SETUP = beam.options.pipeline_options
 _LOCAL = _SETUP.StandardOptions.LOCAL_RUNNERS
+
+
+@dataclass(frozen=True)
+class BeamTuning(Tuning):
+    """The tuning values of the builder.
+
+    Attributes:
+        split_bytes: the bytes of a file that one worker reads at a time.
+        bundle_time: the seconds after which a live read defers its remainder, so that a runner may commit what has been
+            done.
+    """
+
+    split_bytes: int = 16 << 20
+    bundle_time: float = 1.0
+
+
+DEFAULT_TUNING = BeamTuning()
 
 
 class Runner:

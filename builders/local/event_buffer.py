@@ -7,6 +7,7 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import cast
 
+from squall.builders.runtime.schema_changes import CAUSE, SchemaGuard, change_texts, schema_change_error
 from squall.builders.runtime.zset import Row, fact_row, row_fact
 from squall.contracts import DeadLetterLedger
 from squall.errors import BuilderError
@@ -23,16 +24,20 @@ class EventBuffer:
 
     Args:
         needs_complete_instants: Whether events wait until their instant is complete.
-        ledger: The ledger of late events, or None.
+        ledger: The ledger of late events and changes of the schema, or None.
+        schema_guard: Recognises what would change the schema that is compiled into the plan.
 
     Attributes:
         events: The buffered events.
     """
 
-    def __init__(self, needs_complete_instants: bool, ledger: DeadLetterLedger | None) -> None:
+    def __init__(
+        self, needs_complete_instants: bool, ledger: DeadLetterLedger | None, schema_guard: SchemaGuard
+    ) -> None:
         self.needs_complete_instants = needs_complete_instants
         self.events: list[Event] = []
         self._ledger = ledger
+        self._schema_guard = schema_guard
 
     def earliest(self, watermark: int) -> int:
         """Returns the time before which an event is late (integer ms)."""
@@ -63,6 +68,15 @@ class EventBuffer:
             )
         for fact in (*event.facts, *event.removed):
             self._ledger.record("late", event.stream or DEFAULT_STREAM, None, *late_texts(event.time, fact))
+
+    def without_schema_changes(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Returns the events without what would change the schema, which goes to the dead-letter ledger if it may."""
+        remaining, changes = self._schema_guard.without_changes(events)
+        for event, triple in changes:
+            if self._ledger is None:
+                raise schema_change_error(event, triple)
+            self._ledger.record(CAUSE, event.stream or DEFAULT_STREAM, None, *change_texts(event, triple))
+        return remaining
 
     def complete(self, events: Sequence[Event]) -> Sequence[Event]:
         """Returns the events whose instant is complete, and buffers the others."""

@@ -18,11 +18,12 @@ from squall.builders.local.updates import UpdateSteps
 from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.memory_limit import MemoryLimit
 from squall.builders.runtime.multiway_join import fuse_joins
+from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.output import SinkOperator
 from squall.builders.runtime.operators.state import DiffedState
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.replanning import CannotReplan, replanned
-from squall.builders.runtime.schema_changes import CAUSE, SchemaGuard, change_texts, schema_change_error
+from squall.builders.runtime.schema_changes import SchemaGuard
 from squall.builders.runtime.snapshot import SnapshotDataflow
 from squall.builders.runtime.state import StateRegistry
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
@@ -31,7 +32,7 @@ from squall.contracts import Options, Output
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.seeds import FIXED_SEED, with_seed
-from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Columns, Event
+from squall.rdf import ALWAYS, FOREVER, Columns, Event
 
 Outputs = list[Output]
 """The outputs of some instants, in the order of time."""
@@ -70,20 +71,35 @@ class EventLoop:
         """The limit on the memory of the run, if there is one."""
         if snapshot_dataflow:
             snapshot_dataflow.memory_limit = self.memory_limit
+        self._dataflow: Dataflow | None = None
+        self.update_steps: UpdateSteps | None = None
+        """The update steps, or None if the plan has no updates."""
+        self.sink_operators: Sequence[SinkOperator] = ()
+        """The operators of the sinks of the incremental dataflow, if there is one."""
         self._instant_sizes = _InstantSizes(tuning.min_facts_per_instant)
         self.output_count = 0
         self.watermark = ALWAYS - 1
         """The time up to which all instants have been processed (integer ms); earlier events are late."""
-        self.needs_complete_instants = not snapshot_dataflow and self.dataflow.needs_complete_instants
-        self.buffer = EventBuffer(self.needs_complete_instants, options.ledger)
+        operators = () if snapshot_dataflow else self.dataflow.operators.values()
+        needs_complete_instants = any(isinstance(op, EventTimeOperator) for op in operators)
+        self.buffer = EventBuffer(needs_complete_instants, options.ledger, SchemaGuard(plan))
         """The events whose instant may not be complete yet."""
-        self._schema_guard = SchemaGuard(plan)
         self.adaptation = adaptation_of(self)
         """What looks for better plans, if the options ask for it."""
 
-    @cached_property
+    @property
+    def needs_complete_instants(self) -> bool:
+        """Whether an instant can be processed only when all its events are there."""
+        return self.buffer.needs_complete_instants
+
+    # What is read for each event is no `cached_property`: these slow down all attributes of their object (Python 3.11).
+
+    @property
     def dataflow(self) -> Dataflow:
         """The incremental dataflow. It takes over the state of the snapshot dataflow, if there is one."""
+        return self._dataflow or self._begin_dataflow()
+
+    def _begin_dataflow(self) -> Dataflow:
         plan = with_seed(self.plan, self.seed)
         kind = ProfiledDataflow if self.options.measure else Dataflow
         dataflow = kind(plan, fused={} if self.snapshot_dataflow else fuse_joins(plan), tuning=self.tuning)
@@ -92,22 +108,17 @@ class EventLoop:
         if self.snapshot_dataflow:
             for id, slot, deltas in self.snapshot_dataflow.export_state():
                 dataflow.states[id].restore(slot, deltas)
-            vars(self)["dataflow"] = dataflow  # other threads always see one of the two
-            self.snapshot_dataflow = None
+        self._use(dataflow)
+        self.snapshot_dataflow = None  # last, since other threads always see one of the two
         return dataflow
 
-    @cached_property
-    def update_steps(self) -> UpdateSteps | None:
-        """The update steps, or None if the plan has no updates."""
-        if self.snapshot_dataflow or not self.dataflow.input.updates:
-            return None
-        return UpdateSteps(self.dataflow, self.options.max_update_steps)
-
-    @cached_property
-    def sink_operators(self) -> Sequence[SinkOperator]:
-        """The operators of the sinks."""
-        operators = (self.dataflow.operators[node.id] for node, _ in self.plan.sinks)
-        return [op for op in operators if isinstance(op, SinkOperator)]
+    def _use(self, dataflow: Dataflow) -> None:
+        """Makes a dataflow the incremental one."""
+        has_updates = bool(dataflow.input.updates)
+        self.update_steps = UpdateSteps(dataflow, self.options.max_update_steps) if has_updates else None
+        operators = (dataflow.operators[node.id] for node, _ in dataflow.plan.sinks)
+        self.sink_operators = [op for op in operators if isinstance(op, SinkOperator)]
+        self._dataflow = dataflow
 
     # Input
 
@@ -118,7 +129,7 @@ class EventLoop:
             static: The events of static data.
             begin: The value of functions of time for what always holds (integer ms).
         """
-        static = self._without_schema_changes(static)
+        static = self.buffer.without_schema_changes(static)
         if self.snapshot_dataflow:
             self.snapshot_dataflow.start()
             yield self._evaluate_snapshot(self.snapshot_dataflow, static, ALWAYS)
@@ -135,27 +146,19 @@ class EventLoop:
             self.memory_limit.begin_batch()
         if (
             isinstance(batch, Columns)
-            and not (self.needs_complete_instants or self.snapshot_dataflow or self.update_steps or self.buffer.events)
+            and not (self.buffer.needs_complete_instants or self.buffer.events)
+            and not (self.snapshot_dataflow or self.update_steps)
             and batch.times[0] >= self.watermark
         ):
             for columns in batch.parts(self.tuning.max_events_per_pass):
-                self.dataflow.read(self._without_schema_changes(columns))
+                self.dataflow.read(self.buffer.without_schema_changes(columns))
                 yield from self._advance(columns.times[-1])
             return
         size = self.tuning.max_events_per_pass
         for first in range(0, len(batch), size):
             part = batch[first : first + size]
-            timely = self._without_schema_changes(self.buffer.timely(part, self.watermark))
+            timely = self.buffer.without_schema_changes(self.buffer.timely(part, self.watermark))
             yield from self._process_events(self.buffer.complete(timely))
-
-    def _without_schema_changes(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Returns the events without what would change the schema, which goes to the dead-letter ledger if it may."""
-        remaining, changes = self._schema_guard.without_changes(events)
-        for event, triple in changes:
-            if self.options.ledger is None:
-                raise schema_change_error(event, triple)
-            self.options.ledger.record(CAUSE, event.stream or DEFAULT_STREAM, None, *change_texts(event, triple))
-        return remaining
 
     def check_memory(self) -> None:
         """Checks the memory between two batches. Raises BuilderError if it is larger than the limit of the run."""
@@ -236,17 +239,19 @@ class EventLoop:
             yield from self._run_until(now)
 
     def _run_until(self, now: int) -> Iterator[Outputs]:
-        self.dataflow.run(now)
+        dataflow = self.dataflow
+        dataflow.run(now)
         self.watermark = now
-        outputs = self.sink_operators[0].flush(now)
-        for operator in self.sink_operators[1:]:
+        first, *further = self.sink_operators
+        outputs = first.flush(now)
+        for operator in further:
             outputs += operator.flush(now)
         if self.memory_limit is not None:
             self.memory_limit.begin_instant()
-        if len(self.sink_operators) > 1:
+        if further:
             outputs.sort(key=_TIME)
         self.output_count += len(outputs)
-        self.dataflow.expire(now)
+        dataflow.expire(now)
         if outputs:
             yield outputs
 
@@ -291,9 +296,8 @@ class EventLoop:
         dataflow, old_keys = replanned(self.dataflow, seeded, self.watermark, self.tuning)
         buffered = self.states[BUFFERED_EVENTS]
         self.plan = plan
-        for name in ("sink_operators", "update_steps", "states"):
-            vars(self).pop(name, None)
-        vars(self)["dataflow"] = dataflow
+        vars(self).pop("states", None)
+        self._use(dataflow)
         if self.memory_limit is not None:
             self.memory_limit.set_plan(plan)
             dataflow.limit_memory(self.memory_limit)

@@ -13,62 +13,23 @@ from collections.abc import Collection, Mapping, Sequence
 from squall.builders.local.event_loop import PENDING_UPDATES, EventLoop
 from squall.builders.local.identity import NEW_CHECKPOINT, sink_identity
 from squall.builders.runtime.dataflow import INSERTED_FACTS, REPORT_TIMES_SUFFIX
-from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
-from squall.builders.runtime.operators.distinct import (
-    AppendOnlyDistinct,
-    DeadlineOperator,
-    DRedDistinct,
-    RetractableDistinct,
-    TimeDependentOperator,
-    TransitiveClosureOperator,
-)
-from squall.builders.runtime.operators.event_time import GroupOperator, SliceOperator
-from squall.builders.runtime.operators.join import AntiJoinOperator, JoinOperator, LeftJoinOperator
 from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
-from squall.builders.runtime.operators.output import AppendOnlyOutput, AppendOnlySolutionOutput, OutputOperator
-from squall.builders.runtime.operators.scan import ScanOperator
-from squall.builders.runtime.operators.state import DiffedState, Stateful
-from squall.builders.runtime.operators.update import InsertedFacts, UpdateOperator
+from squall.builders.runtime.operators.output import AppendOnlyOutput
 from squall.builders.runtime.state import Slot
 from squall.builders.runtime.zset import Delta
 from squall.errors import BuilderError
 
 StateKinds = Mapping[str, str]
-"""The kind of each operator state, by its key. States with one key and kind hold the same."""
-KINDS: dict[type[Stateful], str] = {
-    ScanOperator: "scan",
-    JoinOperator: "join",
-    AntiJoinOperator: "anti-join",
-    LeftJoinOperator: "left-join",
-    MultiwayJoinOperator: "multiway-join",
-    AppendOnlyDistinct: "append-only-distinct",
-    RetractableDistinct: "retractable-distinct",
-    DRedDistinct: "dred-distinct",
-    TimeDependentOperator: "time-dependent",
-    DeadlineOperator: "time-dependent",
-    TransitiveClosureOperator: "transitive-closure",
-    GroupOperator: "group",
-    SliceOperator: "slice",
-    UpdateOperator: "update",
-    InsertedFacts: "inserted-facts",
-    DerivedStreamOperator: "derived-stream",
-    OutputOperator: "output",
-    AppendOnlyOutput: "append-only-output",
-    AppendOnlySolutionOutput: "output",
-    DiffedState: "snapshot",
-}
-"""The kinds of operator states in checkpoints, which stay the same when a class is renamed. An operator whose state
-holds something else from now on gets another kind.
-"""
+"""The kind of each operator state (`Stateful.kind`), by its key."""
 _SINK = "sink "
-_APPEND_ONLY_SINK = f"{_SINK}{KINDS[AppendOnlyOutput]}"
+_APPEND_ONLY_SINK = f"{_SINK}{AppendOnlyOutput.kind}"
 _STATELESS = " without state"
 """The end of the kind of a sink that need not remember what it has output."""
 
 
 def state_kinds(event_loop: EventLoop) -> dict[str, str]:
     """Returns the kinds of the operator states of a run."""
-    kinds = {key: KINDS[type(state)] for key, state in event_loop.states.items()}
+    kinds = {key: state.kind for key, state in event_loop.states.items()}
     for key, state in event_loop.states.items():
         if isinstance(state, MultiwayJoinOperator):
             kinds[key] += f" {tuple(state.shape)}"

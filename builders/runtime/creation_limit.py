@@ -202,11 +202,13 @@ class CreationLimits:
     """The limits of the recursions of a plan that may create terms without end.
 
     Attributes:
+        limits: The limits.
         by_node: The limits, by each node of such a recursion.
     """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        self.limits: list[CreationLimit] = []
         self.by_node: dict[str, CreationLimit] = {}
         self.outside: dict[str, _Creations] = {}
         endless = recursive_creations(plan)
@@ -215,12 +217,12 @@ class CreationLimits:
             self.outside = {id: _Creations(nodes[id]) for id in nodes if id not in endless}
         for component in plan.components if endless else ():
             if rules := {id: endless[id] for id in component if id in endless}:
-                limit = CreationLimit(rules, plan.max_terms, self.outside)
-                self.by_node |= dict.fromkeys(component, limit)
+                self.limits.append(CreationLimit(rules, plan.max_terms, self.outside))
+                self.by_node |= dict.fromkeys(component, self.limits[-1])
 
     def begin(self) -> None:
         """Notes that a run of the dataflow begins."""
-        for limit in {id(limit): limit for limit in self.by_node.values()}.values():
+        for limit in self.limits:
             limit.begin()
 
     def steps(self, step_of: Callable[[str], AnyStep]) -> dict[str, AnyStep]:

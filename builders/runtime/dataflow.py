@@ -39,7 +39,7 @@ from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import UNIT, Delta
 from squall.plan import Plan
 from squall.plan.operators import Construct
-from squall.rdf import ALWAYS, FOREVER, Event
+from squall.rdf import ALWAYS, FOREVER, Columns, Event
 
 INSERTED_FACTS = "/inserted"
 """The id of the state of facts that updates inserted."""
@@ -124,27 +124,19 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self.by_constant = {
             id: [*route.by_constant.items()] for id, route in self.layout.routes.items() if route.by_constant
         }
-        self.event_time_operators = {
-            id: op
-            for id, op in self.operators.items()
-            if isinstance(op, EventTimeOperator) and not isinstance(op, OutputOperator | UpdateOperator)
-        }
+        self.event_time_operators = _event_time_operators(self.operators)
         """The nodes inside the plan that process complete instants."""
-        self.needs_complete_instants = any(isinstance(op, EventTimeOperator) for op in self.operators.values())
-        """Whether an instant can be processed only when all its events are there."""
         instants = dict(_evaluation_instants(self.operators))
         self.instants = list(instants.values())
         """The evaluation instants of rstream outputs."""
-        joins = (id for id, op in self.operators.items() if isinstance(op, JoinOperator | MultiwayJoinOperator))
         self.join_division = InputDivision(tuning.first_join_part)
-        self.divisions = {**dict.fromkeys(joins, self.join_division), **self.creation_limits.by_node}
+        self.divisions = {**dict.fromkeys(_joins(self.operators), self.join_division), **self.creation_limits.by_node}
         """How the inputs of nodes are divided that may make many rows of few."""
         stateful = {id: op for id, op in self.operators.items() if isinstance(op, Stateful)}
         self.states = StateRegistry({**stateful, **self.input.readers, INSERTED_FACTS: self.input.inserted})
         self.states |= {f"{id}{REPORT_TIMES_SUFFIX}": DiffedState(times) for id, times in instants.items()}
         if replaced is not None:
-            old_keys = {key: replaced.old_key(key) for key in self.states}
-            self.states |= {key: replaced.states[old] for key, old in old_keys.items() if old is not None}
+            self.states |= _kept_states(self.states, replaced)
 
     def _target(self, target: layout.Target) -> Target:
         steps = [cast(StatelessOperator, self.operators[id]).step for id in target.steps]
@@ -177,7 +169,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         """Reads events into the `Scan` nodes."""
         for instants in self.instants:
             instants.add(events)
-        for id, facts in self.input.read(events):
+        for id, reader in self.input.readers.items():
+            facts = reader.read_columns(events) if isinstance(events, Columns) else reader.read(events)
             self._emit_facts(id, facts)
 
     def change(self, changes: Iterable[Change]) -> None:
@@ -191,7 +184,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
     def _emit_facts(self, id: str, facts: ScannedFacts) -> None:
         for match, rows in self.input.matched(id, facts):
             self.emit(match, rows)
-        self.emit(id, facts.triples + facts.atoms)
+        if facts.triples or facts.atoms:
+            self.emit(id, facts.triples + facts.atoms)
 
     def put(self, address: Address, deltas: Sequence[Delta]) -> None:
         """Adds deltas to an input of a stateful node: to its inbox if it runs here, otherwise to the outbox."""
@@ -229,7 +223,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             complete: False while more input may come at this time, so that derived streams cannot emit yet.
         """
         self.creation_limits.begin()
-        self._wake(now)
+        if self.event_time_operators:
+            self._wake(now)
         for component in self.ready_components():
             if len(component) == 1:
                 self.step(component[0])
@@ -321,6 +316,23 @@ def _operators(plan: Plan, layout: DataflowLayout, limits: CreationLimits, tunin
     }
     creating_steps = limits.steps(lambda id: cast(StatelessOperator, operators[id]).step)
     return operators | {id: StatelessOperator(step) for id, step in creating_steps.items()}
+
+
+def _kept_states(keys: Iterable[str], replaced: Replaced) -> dict[str, Stateful]:
+    """Returns the states of a dataflow that the one in place of it keeps, by their present keys."""
+    old_keys = {key: replaced.old_key(key) for key in keys}
+    return {key: replaced.states[old] for key, old in old_keys.items() if old is not None}
+
+
+def _event_time_operators(operators: Mapping[str, Operator]) -> dict[str, EventTimeOperator]:
+    """Returns the nodes that process complete instants inside the plan."""
+    inner = ((id, op) for id, op in operators.items() if not isinstance(op, OutputOperator | UpdateOperator))
+    return {id: op for id, op in inner if isinstance(op, EventTimeOperator)}
+
+
+def _joins(operators: Mapping[str, Operator]) -> Iterator[str]:
+    """Yields the nodes that are inner joins."""
+    return (id for id, op in operators.items() if isinstance(op, JoinOperator | MultiwayJoinOperator))
 
 
 def _evaluation_instants(operators: Mapping[str, Operator]) -> Iterator[tuple[str, ReportSchedule]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from squall.builders.runtime.alpha import AlphaNetwork, Matched, by_kind
 from squall.builders.runtime.layout import DataflowLayout
@@ -14,7 +15,7 @@ from squall.builders.runtime.tuning import Tuning
 from squall.builders.runtime.zset import Delta, fact_row
 from squall.plan import Plan
 from squall.plan.operators import Scan
-from squall.rdf import FOREVER, NOTES, Columns, Event, Fact
+from squall.rdf import FOREVER, NOTES, Fact
 
 Change = tuple[str, Sequence[Delta]]
 """The id of a `Scan` node or of another one, and deltas that it emits."""
@@ -71,18 +72,15 @@ class FactInput:
             tuning=tuning,
         )
 
-    def read(self, events: Sequence[Event]) -> Iterator[tuple[str, ScannedFacts]]:
-        """Yields the facts of events, by `Scan` node."""
-        for id, reader in self.readers.items():
-            yield id, reader.read_columns(events) if isinstance(events, Columns) else reader.read(events)
-
-    def matched(self, id: str, facts: ScannedFacts) -> Iterator[Matched]:
-        """Yields the rows of facts of a `Scan` node, by match."""
+    def matched(self, id: str, facts: ScannedFacts) -> Iterable[Matched]:
+        """Returns the rows of facts of a `Scan` node, by match."""
         alpha = self.alphas.get(id)
-        if alpha is not None:
-            yield from alpha.triples(facts.boxes, facts.triples)
-            for kind, deltas in by_kind(facts.atoms).items():
-                yield from alpha.atoms_rows(kind, deltas)
+        if alpha is None:
+            return ()
+        matched = alpha.triples(facts.boxes, facts.triples)
+        if not facts.atoms:
+            return matched
+        return chain(matched, *(alpha.atoms_rows(*part) for part in by_kind(facts.atoms).items()))
 
     def facts(self, id: str, deltas: Iterable[Delta]) -> ScannedFacts:
         """Returns deltas of facts in the form in which a `Scan` node reads them."""

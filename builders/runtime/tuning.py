@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Tuning:
     """The tuning values of a runtime; the defaults are measured (docs/benchmarks.md).
 
-    They are many because they are all of them, in one place, for tests to change; nothing reads more than a few.
+    A distributed builder adds its own (`squall.builders.beam.options`, `squall.builders.spark.settings`).
 
     Attributes:
         compaction_interval: after how many batches a distributed builder writes the whole state again, instead of
@@ -33,12 +33,6 @@ class Tuning:
         max_bits_per_pair: a pair takes about so many bits in a hash set. Bit sets are smaller if there is more than one
             pair per so many pairs of nodes.
         max_prefetched_batches: the most batches that a distributed builder reads ahead of a run.
-        spool_interval: the longest time in seconds for which Spark's driver gathers the events of a live stream into
-            one file.
-        max_listed_splits: the most file splits of a micro-batch that Spark's driver asks Spark for.
-        split_bytes: the bytes of a file that one worker of Beam reads at a time.
-        bundle_time: the seconds after which a live read of Beam defers its remainder, so that a runner may commit what
-            has been done.
     """
 
     compaction_interval: int = 16
@@ -53,10 +47,6 @@ class Tuning:
     min_pairs_to_compare: int = 512
     max_bits_per_pair: int = 256
     max_prefetched_batches: int = 16
-    spool_interval: float = 0.2
-    max_listed_splits: int = 1000
-    split_bytes: int = 16 << 20
-    bundle_time: float = 1.0
 
 
 DEFAULT_TUNING = Tuning()

@@ -19,16 +19,15 @@ from squall.builders.distributed.io.splits import fixed_splits_parser, split_byt
 from squall.builders.distributed.plan.broadcast import closure_inputs
 from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.strategy import BatchLimits
-from squall.builders.runtime.tuning import Tuning
 from squall.builders.spark.engine import SparkEngine
 from squall.builders.spark.folder import FolderWriter
 from squall.builders.spark.inputs import BatchInput
 from squall.builders.spark.join_strategies import JoinStrategies
 from squall.builders.spark.metrics_listener import Reporter
 from squall.builders.spark.session import is_local
-from squall.builders.spark.settings import session_settings
+from squall.builders.spark.settings import SparkTuning, session_settings
 from squall.builders.spark.sink_commit import SinkCommitter
-from squall.builders.spark.store import Store, uri_of
+from squall.builders.spark.store import Store
 from squall.builders.spark.workers import by_workers
 from squall.contracts import Folder, Options, Output
 from squall.plan import Plan
@@ -58,7 +57,7 @@ class BatchProcessor:
     """
 
     def __init__(
-        self, plan: Plan, options: Options, spark: SparkSession, store: Store, static_time: int, tuning: Tuning
+        self, plan: Plan, options: Options, spark: SparkSession, store: Store, static_time: int, tuning: SparkTuning
     ) -> None:
         self.plan = plan
         self.options = options
@@ -69,7 +68,7 @@ class BatchProcessor:
         self.engine = SparkEngine(spark, store)
         self.batches = self._batches(store.join_strategies())
         self.committer = SinkCommitter(options, store)
-        self.folder_writer = _folder_writer(plan, options.sink, spark, store.run())
+        self.folder_writer = _folder_writer(plan, options.sink, store.run())
         self.documents: tuple[Document, ...] = ()
         self.reporter: Reporter | None = None
 
@@ -158,9 +157,8 @@ class BatchProcessor:
         self.commit(None)
 
 
-def _folder_writer(plan: Plan, sink: object, spark: SparkSession, run: str) -> FolderWriter | None:
+def _folder_writer(plan: Plan, sink: object, run: str) -> FolderWriter | None:
     """Returns what writes the outputs of a run, by its name, if the sink is a folder."""
     if not isinstance(sink, Folder):
         return None
-    store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), uri_of(sink.path))
-    return FolderWriter(plan, sink, store, run)
+    return FolderWriter(plan, sink, Store(sink.path), run)

@@ -64,7 +64,7 @@ class FolderWriter:
         from pyspark.sql import functions as f
 
         name = f"batch-{number:09d}"
-        if self.store.exists(name):
+        if self.store.path(name).exists():
             return
         row_count = Observation()
         frame = self._frame(outputs).observe(row_count, f.count(f.lit(1)).alias("rows"))

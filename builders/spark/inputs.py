@@ -16,8 +16,8 @@ from squall.builders.distributed.io import ingest
 from squall.builders.distributed.io.parsing import Document, parse_block
 from squall.builders.distributed.io.records import WorkerRecord
 from squall.builders.distributed.io.splits import Split, pack_splits
-from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.spark.executor_sources import ExecutorSource
+from squall.builders.spark.settings import DEFAULT_TUNING, SparkTuning
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, file_of, numbers
 from squall.builders.spark.store import pattern_of
@@ -108,7 +108,7 @@ def file_tasks(spark: SparkSession, inputs: Inputs) -> list[list[Split]]:
 
 
 def micro_batch_input(
-    frame: DataFrame, inputs: Inputs, tuning: Tuning = DEFAULT_TUNING
+    frame: DataFrame, inputs: Inputs, tuning: SparkTuning = DEFAULT_TUNING
 ) -> tuple[BatchInput, Callable[[], str | None]]:
     """Returns the input of a micro-batch, and a function that returns, once it is processed, the last spool file in it
     (None: there is none)."""

@@ -11,11 +11,10 @@ from squall.builders.distributed.io.ingest import check_bounded
 from squall.builders.distributed.io.records import WorkerError
 from squall.builders.distributed.plan.broadcast import closure_inputs
 from squall.builders.distributed.plan.physical_plan import PhysicalPlan, physical_plan
-from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.spark.folder import check as check_folder
 from squall.builders.spark.run import Run
 from squall.builders.spark.session import session
-from squall.builders.spark.settings import settings, spark_settings
+from squall.builders.spark.settings import DEFAULT_TUNING, SparkTuning, settings, spark_settings
 from squall.builders.spark.sources import check_input
 from squall.builders.spark.store import check_owner, read_planning
 from squall.contracts import (
@@ -67,7 +66,7 @@ def build(plan: Plan, options: Options) -> SparkJob:
 class SparkJob:
     """A plan with its options. For a checkpoint, only one call of `run` may be active at a time."""
 
-    def __init__(self, plan: Plan, options: Options, tuning: Tuning = DEFAULT_TUNING) -> None:
+    def __init__(self, plan: Plan, options: Options, tuning: SparkTuning = DEFAULT_TUNING) -> None:
         self.plan = plan
         self.options = options
         self.tuning = tuning

@@ -13,7 +13,6 @@ from squall.builders.distributed.io.ingest import check_clock, is_live
 from squall.builders.distributed.io.parsing import Document, spool_lines
 from squall.builders.distributed.plan.sampling import InputSampler
 from squall.builders.local.replay import ReplayedBatches
-from squall.builders.runtime.tuning import Tuning
 from squall.builders.spark import executor_sources
 from squall.builders.spark.batch_processor import BatchProcessor
 from squall.builders.spark.disk_errors import disk_errors
@@ -30,9 +29,10 @@ from squall.builders.spark.inputs import (
 from squall.builders.spark.join_strategies import choose_join_strategies
 from squall.builders.spark.query import QueryRun
 from squall.builders.spark.session import silence
+from squall.builders.spark.settings import SparkTuning
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, publish, write_lines
-from squall.builders.spark.store import Store, uri_of
+from squall.builders.spark.store import Store
 from squall.contracts import Options, Output
 from squall.errors import BuilderError
 from squall.plan import Plan
@@ -70,12 +70,12 @@ class Run:
     """
 
     def __init__(
-        self, plan: Plan, options: Options, spark: SparkSession, folder: Path, begin: int, tuning: Tuning
+        self, plan: Plan, options: Options, spark: SparkSession, folder: Path, begin: int, tuning: SparkTuning
     ) -> None:
         self.options = options
         self.spark = spark
         self.path = folder.absolute()
-        self.store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), uri_of(folder))
+        self.store = Store(folder)
         seeded = with_seed(plan, self.store.seed(FIXED_SEED if options.seed is None else options.seed))
         static_time = self.store.belong(plan, begin)
         self.processor = BatchProcessor(seeded, options, spark, self.store, static_time, tuning)

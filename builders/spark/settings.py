@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from squall.builders.runtime.tuning import Tuning
 from squall.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -39,6 +40,23 @@ SKEW_THRESHOLD = "spark.squall.skewThreshold"
 
 The rows of a skewed key are split over all tasks, and the other side's rows with this key are broadcast. Default: half
 of one task's share. 0: never."""
+
+
+@dataclass(frozen=True)
+class SparkTuning(Tuning):
+    """The tuning values of the builder. Unlike `Settings`, no user changes them.
+
+    Attributes:
+        spool_interval: the longest time in seconds for which the driver gathers the events of a live stream into one
+            file.
+        max_listed_splits: the most file splits of a micro-batch that the driver asks Spark for.
+    """
+
+    spool_interval: float = 0.2
+    max_listed_splits: int = 1000
+
+
+DEFAULT_TUNING = SparkTuning()
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from squall.builders.distributed.io.parsing import dead_letter_line, spool_lines
 from squall.builders.distributed.io.prefetch import EndOfSources, PrefetchedBatch, Prefetcher, split_end
 from squall.builders.distributed.io.records import DeadLetter
 from squall.builders.local.replay import ReplayedBatches
-from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.spark.disk_errors import disk_errors
+from squall.builders.spark.settings import DEFAULT_TUNING, SparkTuning
 from squall.errors import BuilderError
 from squall.rdf import ALWAYS
 from squall.streams import Sources
@@ -46,7 +46,7 @@ class Spool:
         inputs: Sources | ReplayedBatches,
         keeps: bool,
         fail: Callable[[BaseException], None],
-        tuning: Tuning = DEFAULT_TUNING,
+        tuning: SparkTuning = DEFAULT_TUNING,
     ) -> None:
         self.folder = folder
         self.files = folder / "spool" / "events"

@@ -22,6 +22,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
 import uuid
 from collections.abc import Sequence
 from functools import partial
@@ -71,47 +73,47 @@ def pattern_of(path: str) -> str:
 class Store:
     """Files by paths relative to a root folder.
 
-    A small file is written beside its place and renamed over the old one, so that it is complete at any moment. This is
-    done by plain paths, since Hadoop's implementation starts processes.
+    A small file is written beside its place and renamed over the old one, so that it is complete at any moment.
+
+    Raises:
+        BuilderError: The file system refuses. All methods that change files raise it as well.
     """
 
-    def __init__(self, jvm: Any, configuration: Any, root: str) -> None:
-        self.jvm = jvm
-        self.root = root.rstrip("/")
-        path = jvm.org.apache.hadoop.fs.Path(self.root)
-        self.files = path.getFileSystem(configuration)
-        self.files.mkdirs(path)
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+        with disk_errors(self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
 
     def uri(self, *parts: object) -> str:
-        """Returns the whole path of a file or folder."""
-        return "/".join([self.root, *map(str, parts)])
+        """Returns the whole path of a file or folder, as Hadoop takes it."""
+        return uri_of(self.path(*parts))
 
     def path(self, *parts: object) -> Path:
-        """Returns the same path for processes that have mounted the file system."""
-        return Path(self.uri(*parts).removeprefix("file:"))
-
-    def _path(self, *parts: object) -> Any:
-        return self.jvm.org.apache.hadoop.fs.Path(self.uri(*parts))
-
-    def exists(self, *parts: object) -> bool:
-        return bool(self.files.exists(self._path(*parts)))
+        """Returns the whole path of a file or folder."""
+        return self.root.joinpath(*map(str, parts))
 
     def names(self, *parts: object) -> list[str]:
         """Returns the sorted names in a folder; none if it does not exist."""
-        if not self.exists(*parts):
-            return []
-        return sorted(str(status.getPath().getName()) for status in self.files.listStatus(self._path(*parts)))
+        path = self.path(*parts)
+        return sorted(os.listdir(path)) if path.is_dir() else []
 
     def delete(self, *parts: object) -> None:
-        self.files.delete(self._path(*parts), True)
+        """Deletes a file or folder, if it exists."""
+        path = self.path(*parts)
+        with disk_errors(self.root):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
 
     def rename(self, old: Sequence[object], new: Sequence[object]) -> None:
         """Gives a folder its final name atomically, and deletes what had that name before."""
         self.delete(*new)
-        self.files.rename(self._path(*old), self._path(*new))
+        with disk_errors(self.root):
+            self.path(*old).rename(self.path(*new))
 
     def write(self, value: object, *parts: object) -> None:
-        """Writes a value as JSON, atomically. Raises BuilderError if the file system refuses."""
+        """Writes a value as JSON, atomically."""
         path = self.path(*parts)
         with disk_errors(self.root):
             path.parent.mkdir(parents=True, exist_ok=True)

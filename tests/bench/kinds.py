@@ -158,8 +158,7 @@ def _no_snapshots() -> Iterable[AbstractContextManager[Any]]:
 
 
 def _no_front_sweep() -> Iterable[AbstractContextManager[Any]]:
-    places = ((delta_index, "expired_keys"), (multiway_join, "expired_keys"), (output, "expired_ends"))
-    return [patch.object(module, name, lambda *_: []) for module, name in places]
+    return [patch.object(module, "expired_keys", lambda *_: []) for module in (delta_index, multiway_join, output)]
 
 
 def _output_operator(node: Any, op: Any, plan: Any, tuning: Any = None) -> Any:

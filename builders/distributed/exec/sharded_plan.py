@@ -268,11 +268,7 @@ def shard_records(
             for kind, fact in _wanted_changes(event, predicates, is_snapshot):
                 if (ordered_records := ordered_records_by_shard.get(selection.of(fact))) is not None:
                     yield ordered_records.record((source, file, block), event, kind, fact)
-    if arrivals.latest > ALWAYS:
-        times = " ".join(map(str, arrivals.times))
-        for shard in numbers:
-            yield _empty_event_record(heartbeat(arrivals.latest), shard)
-            yield EventTimes(shard, times)
+    yield from arrivals.records(numbers)
     yield from map(SourceCount._make, (+counts).items() if reports_sources else ())
 
 
@@ -296,6 +292,13 @@ class _ArrivalTimes:
             times[-1] = time
         elif time != ALWAYS and times[-1:] != [time]:
             times.append(time)
+
+    def records(self, shards: Iterable[int]) -> Iterator[WorkerRecord]:
+        """Yields the records of the times for some shards, with an event without facts at the latest."""
+        times = " ".join(map(str, self.times))
+        for shard in shards if self.latest > ALWAYS else ():
+            yield _empty_event_record(heartbeat(self.latest), shard)
+            yield EventTimes(shard, times)
 
 
 def _wanted_changes(

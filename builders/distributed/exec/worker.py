@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 from itertools import chain, starmap
 from operator import attrgetter
-from types import MappingProxyType
 from typing import NamedTuple
 
 import pyarrow
@@ -49,7 +48,6 @@ from squall.builders.distributed.plan.ordered_scan import OrderedScan
 from squall.builders.distributed.plan.snapshot_nodes import rstream_nodes
 from squall.builders.distributed.plan.stages import Stage
 from squall.builders.runtime.dataflow import Dataflow
-from squall.builders.runtime.multiway_join import FusedJoin
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.distinct import TransitiveClosureOperator
 from squall.builders.runtime.operators.event_time import EventTimeOperator
@@ -58,7 +56,7 @@ from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.scheduler import Address
 from squall.builders.runtime.schema_changes import SchemaGuard
 from squall.builders.runtime.state import StateRegistry, compact_deltas, live_deltas
-from squall.builders.runtime.zset import Delta, fact_row, with_unit_weights
+from squall.builders.runtime.zset import Delta, fact_row
 from squall.plan.node_metrics import PlanMetrics
 from squall.plan.operators import Group, Operator
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Term
@@ -361,7 +359,7 @@ def _restored_partition(
     cached, since = state.take(partition)
     dataflow: _Partition | None = cached
     if dataflow is None:
-        partition_class = _ProfiledPartition if program.measure else _FusedPartition
+        partition_class = _ProfiledPartition if program.measure else _Partition
         dataflow = partition_class(program, stages, state.bucket_partitions, partition)
         dataflow.begin(program.static_time)
     ids = dataflow.router.ids
@@ -417,19 +415,17 @@ class _Partition(Dataflow):
     """A dataflow for the buckets of one partition in some stages. Rows for other partitions and stages go to the
     outbox.
 
-    Its state has the addresses of the plan, whether joins are fused or not; the intermediate rows of fused joins are
-    not part of it. Others decide when snapshots that are derived here are evaluated.
+    Its state has the addresses of the plan; the intermediate rows of fused joins are not part of it. Others decide when
+    snapshots that are derived here are evaluated.
     """
 
     def __init__(
-        self,
-        program: Program,
-        stages: Sequence[Stage],
-        bucket_partitions: BucketPartitions,
-        partition: int,
-        fused: Mapping[str, FusedJoin] = MappingProxyType({}),
+        self, program: Program, stages: Sequence[Stage], bucket_partitions: BucketPartitions, partition: int
     ) -> None:
-        super().__init__(program.plan, [id for stage in stages for id in stage.nodes], fused)
+        hosted = {id for stage in stages for id in stage.nodes}
+        fused = {id: join for id, join in program.physical.fused_joins.items() if id in hosted}
+        super().__init__(program.plan, hosted, fused)
+        self.input_of = {fused_input: address for address, fused_input in self.layout.addresses.items()}
         self.router = program.router()
         self.bucket_partitions = bucket_partitions
         self.partition = partition
@@ -442,19 +438,15 @@ class _Partition(Dataflow):
         self.notes: dict[Instant, None] = {}
         """What the driver needs to know of streams that are derived here and may decide when a snapshot is
         evaluated."""
-        for node in program.plan.nodes:
-            if (
-                node.id in self.event_time_operators
-                and _outputs_without_input(node.op)
-                and not self._is_here((node.id, 0), ())
-            ):
-                del self.event_time_operators[node.id]
+        if len(set(bucket_partitions)) > 1:
+            self._restrict_operators()
+
+    def _restrict_operators(self) -> None:
+        """Restricts what operators output without rows of this partition, or of rows that all partitions have."""
         for id, op in self.operators.items():
-            if (
-                isinstance(op, TransitiveClosureOperator)
-                and (id, 0) not in self.router.key_functions
-                and len(set(bucket_partitions)) > 1
-            ):
+            if _outputs_without_input(self.plan.by_id[id].op) and not self._is_here((id, 0), ()):
+                self.event_time_operators.pop(id, None)
+            if isinstance(op, TransitiveClosureOperator) and (id, 0) not in self.router.key_functions:
                 op.restrict_to(self._is_own)
 
     def _is_own(self, node: str) -> bool:
@@ -467,7 +459,7 @@ class _Partition(Dataflow):
 
     def add_input(self, address: Address, deltas: Sequence[Delta]) -> None:
         """Adds deltas from elsewhere to an input of a node that runs here."""
-        self.receive(address, deltas)
+        self.receive(self.layout.addresses.get(address, address), deltas)
 
     def evaluate(self, instants: Mapping[str, Sequence[int]]) -> None:
         """Sets the instants at which derived snapshots are evaluated (integer ms), by the nodes that derive them."""
@@ -493,7 +485,12 @@ class _Partition(Dataflow):
     def live_deltas(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
         """Yields the changes of the state since the last call that may matter from a time on (integer ms)."""
         for id, slot, deltas in self.states.drain_changelog():
-            yield (id, slot), live_deltas(deltas, watermark, self.states[id].key_width(slot))
+            address = self.input_of.get((id, slot), (id, slot))
+            yield address, live_deltas(deltas, watermark, self.states[id].key_width(slot))
+
+    def restore(self, watermark: int, state: Mapping[Address, Sequence[Delta]]) -> None:
+        addresses = self.layout.addresses
+        super().restore(watermark, {addresses.get(address, address): deltas for address, deltas in state.items()})
 
     def put(self, address: Address, deltas: Sequence[Delta]) -> None:
         if not self.moves or address in self.router.replicated_inputs or address[0] not in self.operators:
@@ -528,58 +525,8 @@ class _Partition(Dataflow):
                 self._advance(component[0], self.event_time_operators[component[0]], now)
 
 
-class _FusedPartition(_Partition):
-    """A partition with fused joins."""
-
-    def __init__(
-        self, program: Program, stages: Sequence[Stage], bucket_partitions: BucketPartitions, partition: int
-    ) -> None:
-        hosted = {id for stage in stages for id in stage.nodes}
-        fused = {id: star for id, star in program.physical.fused_joins.items() if id in hosted}
-        super().__init__(program, stages, bucket_partitions, partition, fused)
-        self.input_of = {to: address for address, to in self.layout.addresses.items()}
-
-    def add_input(self, address: Address, deltas: Sequence[Delta]) -> None:
-        super().add_input(self.layout.addresses.get(address, address), deltas)
-
-    def live_deltas(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
-        for address, deltas in super().live_deltas(watermark):
-            yield self.input_of.get(address, address), deltas
-
-    def restore(self, watermark: int, state: Mapping[Address, Sequence[Delta]]) -> None:
-        super().restore(
-            watermark, {self.layout.addresses.get(address, address): deltas for address, deltas in state.items()}
-        )
-
-
 class _ProfiledPartition(_Partition, ProfiledDataflow):
-    """A partition that counts and times each join."""
-
-    def __init__(
-        self, program: Program, stages: Sequence[Stage], bucket_partitions: BucketPartitions, partition: int
-    ) -> None:
-        super().__init__(program, stages, bucket_partitions, partition)
-        self.inner = {
-            id: self.plan.consumers[id][0] for star in program.physical.fused_joins.values() for id in star.joins[:0:-1]
-        }
-        """The inner joins of fused joins, and the inputs that their rows go to, in the order of the joins."""
-
-    def live_deltas(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
-        between = {*self.inner.values()}
-        yield from (slot_deltas for slot_deltas in super().live_deltas(watermark) if slot_deltas[0] not in between)
-
-    def restore(self, watermark: int, state: Mapping[Address, Sequence[Delta]]) -> None:
-        """Restores the state. The intermediate rows between joins are computed again."""
-        full_state = {address: list(deltas) for address, deltas in state.items()}
-        for id, address in self.inner.items():
-            if id in self.operators:
-                full_state.setdefault(address, []).extend(self._recomputed(id, full_state))
-        super().restore(watermark, full_state)
-
-    def _recomputed(self, id: str, state: dict[Address, list[Delta]]) -> list[Delta]:
-        """Returns what a join outputs for its rows. They are taken out of the state, and the join keeps them."""
-        join = self.operators[id]
-        return [delta for port in (0, 1) for delta in join.apply(port, with_unit_weights(state.pop((id, port), [])))]
+    """A partition that counts and times its nodes."""
 
 
 # State

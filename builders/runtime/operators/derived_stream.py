@@ -31,6 +31,8 @@ class DerivedStreamOperator(EventTimeOperator):
         tuning: The tuning values of the runtime.
     """
 
+    kind = "derived-stream"
+
     def __init__(self, op: ops.DerivedStream, deletes: bool = False, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__()
         self.stream = op.source.stream

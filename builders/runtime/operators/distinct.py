@@ -35,6 +35,8 @@ class AppendOnlyDistinct(Stateful):
             Every row of every set passes here.
     """
 
+    kind = "append-only-distinct"
+
     def __init__(self, by: int, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__()
         self.by = by
@@ -123,6 +125,8 @@ def _prolong(deltas: list[Delta], places: dict[Row, int], key: Row, delta: Delta
 class TransitiveClosureOperator(Stateful):
     """The transitive closure of pairs that are only added."""
 
+    kind = "transitive-closure"
+
     def __init__(self, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__()
         self.tuning = tuning
@@ -158,6 +162,8 @@ class RetractableDistinct(Stateful):
     separately, so that a valid row is emitted with a rule that derives it. If the rule of a row that will become valid
     is retracted while another rule still derives the row, the row is emitted again.
     """
+
+    kind = "retractable-distinct"
 
     def __init__(self, by: int, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__()
@@ -301,6 +307,8 @@ class DRedDistinct(RetractableDistinct):
     come back (`rederive`), and additions are processed as usual.
     """
 
+    kind = "dred-distinct"
+
     def __init__(self, by: int, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__(by, tuning)
         self.deleting = False
@@ -363,6 +371,8 @@ class TimeDependentOperator(RetractableDistinct):
     Rows are counted as in a set, but each is emitted as often as it is valid. What comes while that time stays the same
     is emitted as it comes.
     """
+
+    kind = "time-dependent"
 
     def __init__(self, op: ops.Filter | ops.Extend, width: int, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__(width, tuning)

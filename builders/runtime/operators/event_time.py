@@ -150,6 +150,8 @@ class GroupOperator(EventTimeOperator):
     """The keys and aggregates of each group of rows, maintained incrementally (Gray et al. 1997 on which aggregates can
     be)."""
 
+    kind = "group"
+
     def __init__(self, op: ops.Group) -> None:
         super().__init__()
         cells = [*map(ops.Column, op.keys), *(aggregate.expression for aggregate in op.aggregates)]
@@ -259,6 +261,8 @@ def _counted_column(aggregate: ops.Aggregate) -> int | None:
 
 class SliceOperator(EventTimeOperator):
     """The rows between an offset and a limit in an order, at each instant, for each key."""
+
+    kind = "slice"
 
     def __init__(self, op: ops.Slice) -> None:
         super().__init__()

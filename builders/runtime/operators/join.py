@@ -118,6 +118,8 @@ class JoinOperator(Stateful):
         tuning: The tuning values of the runtime.
     """
 
+    kind = "join"
+
     def __init__(
         self,
         op: ops.Join,
@@ -187,6 +189,8 @@ class AntiJoinOperator(Stateful):
         append_only: Whether right rows are never retracted, so that they need not be counted.
         tuning: The tuning values of the runtime.
     """
+
+    kind = "anti-join"
 
     def __init__(
         self, op: ops.AntiJoin, width: int, append_only: bool = False, tuning: Tuning = DEFAULT_TUNING
@@ -290,6 +294,8 @@ class LeftJoinOperator(Stateful):
 
     It combines a `JoinOperator` with an `AntiJoinOperator` of the left rows and the left columns of the pairs.
     """
+
+    kind = "left-join"
 
     def __init__(
         self,

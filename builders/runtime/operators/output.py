@@ -11,7 +11,7 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from squall.builders.runtime.operators.event_time import Change, EventTimeOperator
-from squall.builders.runtime.operators.state import SlotChanges, SnapshotDiff, Stateful, expired_ends
+from squall.builders.runtime.operators.state import SlotChanges, SnapshotDiff, Stateful, expired_keys
 from squall.builders.runtime.report_times import ReportSchedule
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, Row, is_rdf, new_tuple, row_fact
@@ -31,6 +31,8 @@ class OutputOperator(EventTimeOperator):
     It counts how often each row is in the answer at the watermark, and knows when that will change. It emits what
     enters the answer at an instant (istream), what leaves it (dstream), or the whole answer (rstream).
     """
+
+    kind = "output"
 
     remembers = True
 
@@ -224,6 +226,8 @@ class AppendOnlyOutput(Stateful):
         future: (start, number, delta) of what begins after the last flush, as a heap.
     """
 
+    kind = "append-only-output"
+
     def __init__(self, op: ops.Sink, remembers: bool, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__()
         self.tuning = tuning
@@ -327,7 +331,7 @@ class AppendOnlyOutput(Stateful):
         if len(until) < self.sweep_rows:
             return
         if len(until) < self.full_sweep_rows:
-            for row in expired_ends(until, now - 1, self.tuning.max_live_rows_scanned):
+            for row in expired_keys(until.items(), len(until), now - 1, self.tuning.max_live_rows_scanned):
                 del until[row]
         if len(until) >= self.full_sweep_rows:
             self.valid_until = until = {row: end for row, end in until.items() if end >= now}
@@ -352,6 +356,8 @@ class AppendOnlySolutionOutput(Stateful):
         future: (start, number, delta) of the solutions that begin after the last flush, as a heap.
         resumed_at: What begins later (integer ms) was not emitted yet when the state was saved.
     """
+
+    kind = "output"
 
     def __init__(self, op: ops.Sink, has_facts: bool, expires: bool, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__()

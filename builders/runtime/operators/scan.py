@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, groupby, repeat
 from operator import ge, itemgetter
-from typing import NamedTuple, cast
 
 from squall.builders.runtime.operators.count_window import CountWindowContent
 from squall.builders.runtime.operators.state import SlotChanges, SnapshotDiff, Stateful, sum_weights
+from squall.builders.runtime.operators.valid_facts import Arrival, ValidFacts, change_of
 from squall.builders.runtime.schema_changes import describe_schema, refuse_other_cliques, refuse_schema_change
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
-from squall.builders.runtime.zset import Boxes, Delta, fact_row, row_fact
+from squall.builders.runtime.zset import Boxes, Delta, fact_row
 from squall.errors import SourceError
 from squall.model import Source
 from squall.model.fixed_schema import FixedSchema
@@ -52,24 +52,6 @@ class ScannedFacts:
                 self.triples.append(delta)
             if delta[1] in predicates:
                 self.boxes.setdefault(delta[1], []).append((delta[0], delta[2], *delta[4:]))
-
-
-class _ReadFact(NamedTuple):
-    """A fact that a stream brought.
-
-    Attributes:
-        stream: The stream.
-        graph: The named graph, or "".
-        arrival: The time of the event (integer ms).
-        start: Since when the fact is valid.
-        end: Until when it is valid.
-    """
-
-    stream: str
-    graph: str
-    arrival: int
-    start: int
-    end: int
 
 
 Validity = Callable[[int], tuple[int, int]]
@@ -177,8 +159,7 @@ class ScanOperator(Stateful):
         tuning: The tuning values of the runtime.
     """
 
-    # It is large, since what a fact is depends on all that a source may say of a stream. The content of count windows
-    # and inserted facts have classes of their own; the rest shares the validity of each stream.
+    kind = "scan"
 
     def __init__(
         self,
@@ -198,8 +179,6 @@ class ScanOperator(Stateful):
         self.predicates = predicates if fixed_schema is None else fixed_schema.read_predicates.union(predicates)
         self.reads_all_triples = reads_all_triples
         self.reads_atoms = reads_atoms
-        self.tracks_facts = tracks_facts
-        self.deletes_static = deletes_static
         self.is_derived = is_derived
         self.derived_streams = derived_streams
         self.fixed_schema = fixed_schema
@@ -208,10 +187,8 @@ class ScanOperator(Stateful):
         self.count_windows: dict[str, CountWindowContent] = {}
         self.first_times: dict[str, int] = {}
         """The time of the first triple (integer ms) of each stream where a grid begins with it."""
-        self.valid_facts: dict[Fact, list[_ReadFact]] = {}
-        """The facts that streams brought and that have not ended, where facts may be removed."""
+        self.valid_facts = ValidFacts(tracks_facts, deletes_static, tuning.min_rows_to_sweep)
         self.diff = SnapshotDiff()
-        self.min_rows_to_sweep = self.sweep_rows = tuning.min_rows_to_sweep
 
     def read(self, events: Sequence[Event]) -> ScannedFacts:
         """Returns the facts of events, which come in the order of time.
@@ -275,7 +252,8 @@ class ScanOperator(Stateful):
         if period := columns.period:
             first, behind = columns.sizes[0], len(columns.subjects) - columns.sizes[-1]
             _add_triples(columns, slice(first), repeat(starts[0]), repeat(ends[0]), deltas_by_predicate)
-            self._add_periodic(columns, slice(first, behind, period), starts[1:-1], ends[1:-1], deltas_by_predicate)
+            alike, valid = slice(first, behind, period), (starts[1:-1], ends[1:-1])
+            _add_periodic(columns, alike, *valid, self.predicates, deltas_by_predicate)
             _add_triples(columns, slice(behind, None), repeat(starts[-1]), repeat(ends[-1]), deltas_by_predicate)
         else:
             since, until = (chain.from_iterable(map(repeat, side, columns.sizes)) for side in (starts, ends))
@@ -288,29 +266,6 @@ class ScanOperator(Stateful):
         if self.fixed_schema is not None and describe_schema(boxes, self.fixed_schema):
             refuse_schema_change(self.fixed_schema, self.source, columns)
         return ScannedFacts(boxes)
-
-    def _add_periodic(
-        self,
-        columns: Columns,
-        which: slice,
-        starts: Sequence[int],
-        ends: Sequence[int],
-        deltas_by_predicate: defaultdict[Term, list[Delta]],
-    ) -> None:
-        """Adds the triples of events that have the same predicates in the same order.
-
-        Args:
-            columns: The events.
-            which: The slice of their triples; its step is the number of triples per event.
-            starts: Since when the triples of each event are valid.
-            ends: Until when they are.
-            deltas_by_predicate: Receives the triples.
-        """
-        for place in range(which.start, which.start + which.step):
-            if (predicate := columns.predicates[place]) in self.predicates:
-                alike = slice(place, which.stop, which.step)
-                pairs = zip(columns.subjects[alike], columns.objects[alike], starts, ends, repeat(1), strict=False)
-                deltas_by_predicate[predicate].extend(pairs)
 
     def _add_facts(self, event_facts: Sequence[Fact], start: int, end: int, facts: ScannedFacts) -> None:
         if self.reads_all_triples:
@@ -328,7 +283,7 @@ class ScanOperator(Stateful):
         is_followed = window.is_sequential and self.source.follows(stream)
         if not self.source.reads(stream, graph, static) and (static or not is_followed):
             validity: Validity = _not_read
-        elif self.tracks_facts or window.counts_triples or is_followed:
+        elif self.valid_facts.is_needed or window.counts_triples or is_followed:
             validity = _end_unknown
         else:
             validity = window.validity
@@ -342,20 +297,13 @@ class ScanOperator(Stateful):
             return window.begun_at(self.first_times[stream])
         return window
 
-    def _begin(self, stream: str, time: int) -> None:
-        """Begins the grid of a stream whose first triple comes at a time (integer ms)."""
-        if stream in self.derived_streams:
-            raise foreign_event(Event(time, (), stream))
-        self.first_times[stream] = time
-        self.validity_by_stream = {}
-
     # Facts that may be removed
 
     def _tracked(self, event: Event) -> Iterator[Delta]:
         """Yields the deltas of an event that removes facts, or whose facts may be removed before they end."""
         if event.removed and event.stream in self.derived_streams:
             raise foreign_event(event)
-        if event.removed and not self.tracks_facts:
+        if event.removed and not self.valid_facts.is_needed:
             raise unexpected_removal(event)
         for fact in event.removed:
             yield from self._remove(event.stream, fact, event.time, event.graph)
@@ -372,15 +320,19 @@ class ScanOperator(Stateful):
             for fact in event.facts:
                 yield from count_window.add(fact, event.time, event.graph)
             return
-        if event.time != ALWAYS and window.is_sequential:
-            self._begin(event.stream, event.time)
+        if event.time != ALWAYS and window.is_sequential:  # its grid begins with this first triple
+            if event.stream in self.derived_streams:
+                raise foreign_event(Event(event.time, (), event.stream))
+            self.first_times[event.stream] = event.time
+            self.validity_by_stream = {}
             window = self._window(event.stream)
         start, end = (ALWAYS, FOREVER) if event.time == ALWAYS else window.validity(event.time)
         for fact in event.facts if start < end else ():
-            if self.tracks_facts and (event.time != ALWAYS or self.deletes_static):
-                arrival = _ReadFact(event.stream, event.graph, event.time, start, end)
-                self.valid_facts.setdefault(fact, []).append(arrival)
-                self._note(fact, arrival, 1)
+            if self.valid_facts.includes(event.time):
+                arrival = Arrival(event.stream, event.graph, event.time, start, end)
+                self.valid_facts.add(fact, arrival)
+                if self.log is not None:
+                    self.note(0, (change_of(fact, arrival, 1),))
             yield from self._entries(event.stream, fact, event.time, event.graph, (start, end), 1)
 
     @property
@@ -415,7 +367,7 @@ class ScanOperator(Stateful):
         streams that the node reads.
         """
         name = None if stream is None else iri(stream)
-        streams = {arrival.stream for arrival in self.valid_facts.get(fact, ())} | self.count_windows.keys()
+        streams = {*self.valid_facts.streams_of(fact), *self.count_windows}
         return [delta for source_stream in sorted(streams) for delta in self._delete(source_stream, fact, time, name)]
 
     def insert(self, stream: str, fact: Fact, arrival: int, time: int, weight: int) -> list[Delta]:
@@ -430,8 +382,8 @@ class ScanOperator(Stateful):
         A stream is a sequence, also of events of one time (docs/decisions/0065-removals-in-order.md).
         """
 
-        def ends(arrival: _ReadFact) -> bool:
-            return arrival.stream == stream and arrival.graph == graph and arrival.arrival > ALWAYS
+        def ends(arrival: Arrival) -> bool:
+            return arrival.stream == stream and arrival.graph == graph and arrival.time > ALWAYS
 
         if stream in self.count_windows:
             yield from self.count_windows[stream].remove(fact, time, lambda own, _: own == graph)
@@ -450,36 +402,23 @@ class ScanOperator(Stateful):
         def is_meant(graph: str) -> bool:
             return name in (None, iri(stream), graph)
 
-        def ends(arrival: _ReadFact) -> bool:
-            return (
-                arrival.stream == stream
-                and is_meant(arrival.graph)
-                and (arrival.arrival == ALWAYS or arrival.arrival < time)
-            )
+        def ends(arrival: Arrival) -> bool:
+            is_earlier = arrival.time == ALWAYS or arrival.time < time
+            return is_earlier and arrival.stream == stream and is_meant(arrival.graph)
 
         if stream in self.count_windows:
             count_window = self.count_windows[stream]
             yield from count_window.remove(fact, time, lambda own, arrival: is_meant(own) and arrival < time)
         yield from self._end_facts(fact, time, ends)
 
-    def _end_facts(self, fact: Fact, time: int, ends: Callable[[_ReadFact], bool]) -> Iterator[Delta]:
+    def _end_facts(self, fact: Fact, time: int, ends: Callable[[Arrival], bool]) -> Iterator[Delta]:
         """Ends those arrivals of a fact that the predicate selects."""
-        remaining = []
-        for arrival in self.valid_facts.pop(fact, ()):
-            if not ends(arrival):
-                remaining.append(arrival)
-                continue
-            self._note(fact, arrival, -1)
+        for arrival in self.valid_facts.end(fact, ends):
+            if self.log is not None:
+                self.note(0, (change_of(fact, arrival, -1),))
             if arrival.end > time:
                 valid = max(arrival.start, time), arrival.end
-                yield from self._entries(arrival.stream, fact, arrival.arrival, arrival.graph, valid, -1)
-        if remaining:
-            self.valid_facts[fact] = remaining
-
-    def _note(self, fact: Fact, arrival: _ReadFact, weight: int) -> None:
-        if self.log is not None:
-            stream, graph, time, *valid = arrival
-            self.note(0, [(stream, graph, str(time), *fact_row(fact)[:-1], *valid, weight)])
+                yield from self._entries(arrival.stream, fact, arrival.time, arrival.graph, valid, -1)
 
     def drain_changelog(self) -> Iterator[SlotChanges]:
         yield from super().drain_changelog()
@@ -490,9 +429,7 @@ class ScanOperator(Stateful):
 
     def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
         if slot == 0:
-            for (stream, graph, time, *cells, start, end), count in sum_weights(deltas).items():
-                arrival = _ReadFact(stream, graph, int(time), start, end)
-                self._count(cast(Fact, row_fact(cells)), arrival, count)
+            self.valid_facts.restore(sum_weights(deltas))
             return
         for stream, rows in groupby(sorted(delta[:-3] for delta in self.diff.restore(deltas)), key=_FIRST):
             if self.source.window_of(stream).counts_triples:
@@ -502,30 +439,12 @@ class ScanOperator(Stateful):
                 self.first_times[str(stream)] = int(str(time))
         self.validity_by_stream = {}
 
-    def _count(self, fact: Fact, arrival: _ReadFact, count: int) -> None:
-        """Adds arrivals of a fact, or removes them. Expired arrivals may be unknown."""
-        arrivals = self.valid_facts.setdefault(fact, [])
-        arrivals += [arrival] * count
-        for _ in range(min(-count, arrivals.count(arrival))):
-            arrivals.remove(arrival)
-        if not arrivals:
-            del self.valid_facts[fact]
-
     def expire(self, now: int) -> None:
-        if len(self.valid_facts) < self.sweep_rows:
-            return
-        for fact in list(self.valid_facts):
-            left = [arrival for arrival in self.valid_facts[fact] if arrival.end > now]
-            if left:
-                self.valid_facts[fact] = left
-            else:
-                del self.valid_facts[fact]
-        self.sweep_rows = max(self.min_rows_to_sweep, 2 * len(self.valid_facts))
+        if self.valid_facts.arrivals:
+            self.valid_facts.expire(now)
 
     def size(self) -> int:
-        return sum(map(len, self.valid_facts.values())) + sum(
-            count_window.size() for count_window in self.count_windows.values()
-        )
+        return self.valid_facts.size() + sum(count_window.size() for count_window in self.count_windows.values())
 
 
 def _add_triples(
@@ -539,3 +458,28 @@ def _add_triples(
     pairs = zip(columns.subjects[which], columns.objects[which], starts, ends, repeat(1), strict=False)
     for predicate, pair in zip(columns.predicates[which], pairs, strict=False):
         deltas_by_predicate[predicate].append(pair)
+
+
+def _add_periodic(
+    columns: Columns,
+    which: slice,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    predicates: Collection[Term],
+    deltas_by_predicate: defaultdict[Term, list[Delta]],
+) -> None:
+    """Adds the triples of events that have the same predicates in the same order.
+
+    Args:
+        columns: The events.
+        which: The slice of their triples; its step is the number of triples per event.
+        starts: Since when the triples of each event are valid.
+        ends: Until when they are.
+        predicates: The predicates that are used.
+        deltas_by_predicate: Receives the triples.
+    """
+    for place in range(which.start, which.start + which.step):
+        if (predicate := columns.predicates[place]) in predicates:
+            alike = slice(place, which.stop, which.step)
+            pairs = zip(columns.subjects[alike], columns.objects[alike], starts, ends, repeat(1), strict=False)
+            deltas_by_predicate[predicate].extend(pairs)

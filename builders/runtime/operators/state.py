@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import Any, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, Row
@@ -23,8 +23,12 @@ class Stateful:
     """An operator with state, which it can log, restore and expire.
 
     Attributes:
+        kind: The name of what the state holds. It is in checkpoints, and stays the same when the class is renamed. What
+            holds something else from now on gets another one.
         log: The changes of the state by slot since the last `drain_changelog`; None if the changelog is disabled.
     """
+
+    kind: ClassVar[str]
 
     def __init__(self) -> None:
         self.log: dict[int, list[Delta]] | None = None
@@ -116,6 +120,8 @@ class RowSerializable(Protocol):
 class DiffedState(Stateful):
     """The state of a small object, logged as differences between snapshots."""
 
+    kind = "snapshot"
+
     def __init__(self, source: RowSerializable) -> None:
         super().__init__()
         self.source = source
@@ -131,34 +137,20 @@ class DiffedState(Stateful):
         self.source.load_rows([delta[:-3] for delta in self.diff.restore(deltas) for _ in range(delta[-1])])
 
 
-def expired_keys(rows: Mapping[Key, Sequence[Any]], place: int, now: int, max_live_rows: int) -> list[Key]:
+def expired_keys(ends: Iterable[tuple[Key, int]], count: int, now: int, max_live_rows: int) -> list[Key]:
     """Returns keys of rows that ended at `now` or before, oldest first, until too many live rows are met.
 
     Mostly the rows that came first end first.
 
     Args:
-        rows: The rows in the order in which they came.
-        place: The index of the end in a row, counted from the front, which is faster than from the back.
+        ends: The key and the end of each row, in the order in which they came.
+        count: The number of rows.
         now: Integer ms.
         max_live_rows: How many live rows are too many.
     """
     expired: list[Key] = []
-    enough, patience = len(rows) // max_live_rows, max_live_rows
-    for key, row in rows.items():
-        if row[place] <= now:
-            expired.append(key)
-        elif len(expired) > enough or not patience:
-            break
-        else:
-            patience -= 1
-    return expired
-
-
-def expired_ends(ends: Mapping[Key, int], now: int, max_live_rows: int) -> list[Key]:
-    """Returns the same as `expired_keys` for a mapping from keys to ends."""
-    expired: list[Key] = []
-    enough, patience = len(ends) // max_live_rows, max_live_rows
-    for key, end in ends.items():
+    enough, patience = count // max_live_rows, max_live_rows
+    for key, end in ends:
         if end <= now:
             expired.append(key)
         elif len(expired) > enough or not patience:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from squall import functions
 from squall.builders.runtime.operators.codegen import (
@@ -24,6 +24,7 @@ from squall.rdf import Term
 from squall.rdf.row_tags import RANK_SEPARATOR
 
 Step = Callable[[Sequence[Delta]], list[Delta]]
+AnyStep = TypeVar("AnyStep", bound=Callable[..., Any])
 
 
 class StatelessOperator:
@@ -41,17 +42,17 @@ def identity(deltas: Sequence[Delta]) -> list[Delta]:
     return deltas if isinstance(deltas, list) else list(deltas)
 
 
-def chain_steps(steps: Sequence[Step]) -> Step | None:
-    """Returns the composition of the steps; None if there are none."""
+def chain_steps(steps: Sequence[AnyStep]) -> AnyStep | None:
+    """Returns the composition of the steps, over deltas or over rows without times; None if there are none."""
     if len(steps) < 2:
         return steps[0] if steps else None
 
-    def all_of_them(deltas: Sequence[Delta]) -> list[Delta]:
+    def all_of_them(rows: Any) -> Any:
         for step in steps:
-            deltas = step(deltas)
-        return list(deltas)
+            rows = step(rows)
+        return rows
 
-    return all_of_them
+    return cast(AnyStep, all_of_them)
 
 
 # Steps process deltas, or rows without validity if `timed` is False

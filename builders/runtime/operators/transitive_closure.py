@@ -136,6 +136,21 @@ class _HashSets:
         return map(names.__getitem__, members)
 
 
+class _OwnNodes:
+    """The nodes to which a closure is restricted.
+
+    Attributes:
+        selects: Selects them by name.
+        numbers: Their numbers.
+        other_steps: The steps from other nodes.
+    """
+
+    def __init__(self, selects: Callable[[str], bool]) -> None:
+        self.selects = selects
+        self.numbers: set[int] = set()
+        self.other_steps: set[tuple[int, int]] = set()
+
+
 class _AppendOnlyClosure:
     """The closure of steps that never end, each of which begins no earlier than those before it.
 
@@ -148,16 +163,14 @@ class _AppendOnlyClosure:
         size: The number of pairs.
         pending: What is to be added to `before`.
         fresh: What was added to `before` and is not output yet.
-        others: The steps from nodes that are not own nodes.
+        own: The own nodes, if there is a restriction to these.
     """
 
     # It has many attributes, since each step and pair uses them: nodes in an object of their own cost 6 % of `tree`.
 
     def __init__(self, is_own: Callable[[str], bool] | None, tuning: Tuning) -> None:
-        self.is_own = is_own
         self.tuning = tuning
-        self.own: set[int] = set()
-        self.others: set[tuple[int, int]] = set()
+        self.own = None if is_own is None else _OwnNodes(is_own)
         self.numbers: dict[str, int] = {}
         self.names: list[str] = []
         self.before: list[Any] = []
@@ -202,21 +215,21 @@ class _AppendOnlyClosure:
 
     def _is_source(self, node: int) -> bool:
         """Returns whether the targets of a node are output."""
-        return self.is_own is None or node in self.own
+        return self.own is None or node in self.own.numbers
 
     def _is_implied(self, node: int, other: int) -> bool:
         """Returns whether a step is known or makes no difference, and notes it."""
-        if self._is_source(node):
+        if self.own is None or node in self.own.numbers:
             return bool(self.sets.has(self.before[other], node))
-        is_multiple = (node, other) in self.others
-        self.others.add((node, other))
+        is_multiple = (node, other) in self.own.other_steps
+        self.own.other_steps.add((node, other))
         return is_multiple
 
     def _number(self, name: str) -> int:
         number = self.numbers.setdefault(name, len(self.names))
         if number == len(self.names):
-            if self.is_own is not None and self.is_own(name):
-                self.own.add(number)
+            if self.own is not None and self.own.selects(name):
+                self.own.numbers.add(number)
             self.names.append(name)
             self.before.append(self.sets.of(()))
             self.after.append([])

@@ -29,6 +29,8 @@ class GraphUpdate(NamedTuple):
 class UpdateOperator(EventTimeOperator):
     """The graph updates that the templates of an update make of each row when the row becomes valid."""
 
+    kind = "update"
+
     def __init__(self, op: ops.Update) -> None:
         super().__init__()
         inserts = [(True, quad) for quad in op.inserts]
@@ -68,6 +70,8 @@ class InsertedFacts(Stateful):
 
     All updates that insert a fact into a stream do so at the same time.
     """
+
+    kind = "inserted-facts"
 
     def __init__(self) -> None:
         super().__init__()

@@ -180,7 +180,7 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
 
     def _target(self, target: layout.Target) -> _Target:
         """Returns a target with the steps on the way."""
-        step = stateless.chain_steps([self.steps[id] for id in target.steps])
+        step = row_operators.chain_steps([self.steps[id] for id in target.steps])
         if target.address is None:
             return _Target(step, None, target.steps[-1], False)
         id, port = target.address
@@ -203,7 +203,7 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
                 break  # several consumers take its rows
             nodes.insert(0, inner)
             inner = self.plan.by_id[inner.inputs[0].node]
-        return stateless.chain_steps(self._reordered_steps(nodes)) or stateless.identity
+        return row_operators.chain_steps(self._reordered_steps(nodes)) or stateless.identity
 
     def _reordered_steps(self, nodes: Sequence[Node]) -> list[Step]:
         """Returns the steps of nodes that feed each other.

@@ -26,19 +26,6 @@ def row_by_row(step: stateless.Step) -> Step:
     return cast(Step, step)
 
 
-def chain_steps(steps: Sequence[Step]) -> Step | None:
-    """Returns the composition of the steps; None if there are none."""
-    if len(steps) < 2:
-        return steps[0] if steps else None
-
-    def all_of_them(rows: Rows) -> Rows:
-        for step in steps:
-            rows = step(rows)
-        return rows
-
-    return all_of_them
-
-
 def match_step(cells: Sequence[ops.Cell], bound_columns: Collection[int] = ()) -> Step:
     """Returns the step that turns facts into rows. bound_columns: the cells that are known to fit."""
     step = row_by_row(stateless.match_step(cells, bound_columns, rule=False, timed=False))
