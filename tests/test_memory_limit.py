@@ -21,9 +21,7 @@ from squall.contracts import Interval, Options
 from squall.errors import ArgumentError, BuilderError, UsageError
 from squall.process.memory import ResidentMemory, parse_size, size_text
 from squall.rdf import Event, Triple, iri
-from squall.streams import Sources, open_sink
-from squall.streams.formats.limits import ReadLimits
-from tests.limits import open_limited
+from squall.streams import open_sink
 
 E = "http://example.org/"
 PAIRS = f"@prefix : <{E}>.\n[pairs: (?x :at ?z) (?y :at ?z) -> (?x :with ?y)]"
@@ -51,11 +49,16 @@ def distinct_times(count: int) -> list[Event]:
     return [Event(number, (Triple(iri(f"{E}s{number}"), AT, iri(E + "place")),)) for number in range(count)]
 
 
+def set_memory(job: IteratorJob, memory: FakeMemory) -> None:
+    limit = job.memory_limit
+    assert limit is not None
+    limit.memory = memory
+
+
 def limited(text: str, memory: FakeMemory, window: str = "", max_bytes: int = 100, **options: Any) -> IteratorJob:
     plan = squall.plan(squall.compile(text, lexer="jena", window=window or "LANDMARK"))
     job = IteratorJob(plan, Options(memory_limit=max_bytes, **options), Tuning(min_facts_per_instant=1 << 60))
-    assert job.memory_limit is not None
-    job.memory_limit.memory = memory
+    set_memory(job, memory)
     return job
 
 
@@ -125,8 +128,7 @@ def test_outputs_count_before_they_are_made() -> None:
 def test_a_snapshot_is_limited() -> None:
     job = IteratorJob(squall.plan(squall.compile(PAIRS, lexer="jena")), Options(memory_limit=10**8))
     assert job.snapshot_dataflow is not None
-    assert job.memory_limit is not None
-    job.memory_limit.memory = FakeMemory(large=1)
+    set_memory(job, FakeMemory(large=1))
     with pytest.raises(BuilderError, match=r"`pairs` has made 4,000,000 rows of the 4,000 rows"):
         list(job.run([at_one_place(2000)]))
 
@@ -136,9 +138,7 @@ def test_another_plan_of_the_run_is_limited_as_well() -> None:
     list(job.start([], 0))
     list(job.process(at_one_place(2)))
     job.replan(job.plan)
-    assert job.memory_limit is not None
-    assert job.dataflow.memory_limit is job.memory_limit
-    job.memory_limit.memory = FakeMemory()
+    set_memory(job, FakeMemory())
     with pytest.raises(BuilderError, match="memory limit"):
         list(job.process(at_one_place(300, 1000)))
 
@@ -155,23 +155,28 @@ def test_all_inputs_are_divided_without_a_change_of_outputs() -> None:
 
 # With a checkpoint
 
-LINES = [f"{number * 100} <{E}s{number}> <{E}at> <{E}place{number % 3}> .\n" for number in range(40)]
+BATCHES = [
+    [
+        Event(number * 100, (Triple(iri(f"{E}s{number}"), AT, iri(f"{E}place{number % 3}")),))
+        for number in range(first, first + 5)
+    ]
+    for first in range(0, 40, 5)
+]
 
 
 def durable_run(folder: Path, text: str, memory: FakeMemory | None = None) -> list[str]:
     """Returns what the sink holds after a run, which may have ended by its limit."""
-    (folder / "in.ntt").write_text("".join(LINES))
     sink: Any = open_sink(str(folder / "out.ntt"))
     checkpoint, interval = folder / "state", Interval(statements=7)
     plan = squall.plan(squall.compile(text, lexer="jena"))
     limit = None if memory is None else 100
     options = Options(checkpoint=checkpoint, checkpoint_interval=interval, sink=sink, memory_limit=limit, seed=1)
     job = IteratorJob(plan, options)
-    if job.memory_limit is not None and memory is not None:
-        job.memory_limit.memory = memory
+    if memory is not None:
+        set_memory(job, memory)
     with closing(sink):
         sink.start(resume=checkpoint.exists())
-        for output in job.run(Sources([open_limited(str(folder / "in.ntt"), ReadLimits(chunk_bytes=300))])):
+        for output in job.run(BATCHES):
             sink.write(output)
     return sorted((folder / "out.ntt").read_text().splitlines())
 

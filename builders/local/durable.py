@@ -76,7 +76,7 @@ class DurableRun:
             for batch in self.inputs:
                 yield from self._unsaved(self.event_loop.process(batch))
                 self._count(batch)
-                if self.event_loop.is_near_memory_limit:
+                if batch and self.event_loop.is_near_memory_limit:  # a run that resumes gets further each time
                     self._save()
                     raise self.event_loop.memory_error()
             if not self.inputs.stopped:
