@@ -64,10 +64,7 @@ def state_statistics(dataflow: Dataflow, watermark: int) -> Statistics:
         pattern = _pattern(plan, id)
         if pattern is None:
             continue
-        rows = list(operator.stored(port))
-        sampled = rows if len(rows) <= SAMPLED_ROWS else Random(0).sample(rows, SAMPLED_ROWS)
-        sample = [row for row in sampled if row[-2] > watermark]
-        live = len(sample) * len(rows) / max(len(sampled), 1)
+        sample, live = _live_rows(list(operator.stored(port)), watermark)
         if isinstance(pattern.subject, int) and isinstance(pattern.value, int | None):
             counts[pattern.predicate] = _counts(pattern, sample, live)
         elif isinstance(pattern.subject, int | None) and isinstance(pattern.value, str):
@@ -78,6 +75,13 @@ def state_statistics(dataflow: Dataflow, watermark: int) -> Statistics:
     total = Counts(*(sum(getattr(count, name) for count in triples) for name in ("triples", "subjects", "objects")))
     statistics = Statistics(total, tuple(sorted(counts.items())), with_derived=True)
     return Statistics.of_data(statistics.data)  # the numbers as a checkpoint reads them
+
+
+def _live_rows(rows: Sequence[Delta], watermark: int) -> tuple[list[Delta], float]:
+    """Returns a sample of the rows that are valid at the watermark or later, and the estimated number of all."""
+    sampled = rows if len(rows) <= SAMPLED_ROWS else Random(0).sample(rows, SAMPLED_ROWS)
+    sample = [row for row in sampled if row[-2] > watermark]
+    return sample, len(sample) * len(rows) / max(len(sampled), 1)
 
 
 def _predicates(plan: Plan) -> set[Term]:
