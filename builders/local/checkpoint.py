@@ -100,13 +100,14 @@ def read_planning(folder: Path) -> SavedPlanning | None:
 
 
 def _saved_header(folder: Path) -> dict[str, Any] | None:
-    """Returns the first line of the file in a folder; None if it is not of this format: `Checkpoint.load` says why."""
+    """Returns the first line of the file in a folder; None if it is damaged or of another format: `Checkpoint.load` says so."""
     try:
         with (folder / CHECKPOINT_FILE).open("rb") as file:
             header = _value(file.readline())
     except OSError:
         return None
-    return header if isinstance(header, dict) and header.get("format") == FORMAT else None
+    is_whole = isinstance(header, dict) and header.get("format") == FORMAT and header.keys() >= {*Owner._fields}
+    return header if is_whole else None
 
 
 class Checkpoint:
