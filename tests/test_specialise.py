@@ -79,6 +79,7 @@ def check_law(sets: tuple[str, ...], planner: str, graph: Graph, data: Graph) ->
 
 
 @examples(60)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("planner", PLANNERS)
 @pytest.mark.parametrize("sets", SETS, ids="+".join)
 def test_a_specialised_rule_set_derives_what_the_generic_one_derives(
@@ -137,6 +138,7 @@ def test_rules_of_users_derive_the_same(tmp_path: Path, many: int) -> None:
 
 
 @examples(40)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("language", SOURCES)
 @pytest.mark.parametrize("sets", [("rhodf", "inverse"), ("rdfs",)], ids="+".join)
 def test_queries_over_windows_have_the_answers_of_the_generic_rule_set(
@@ -181,6 +183,7 @@ def compiled(query: str, schema: str = ZOO, *sets: str, **options: Any) -> Syste
     return squall.compile(text, lexer="sparql", rules=names, specialise=True, schema=triples_of(schema), **options)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("pattern", CASES)
 @pytest.mark.parametrize("builder", ["iterator", pytest.param("in memory", marks=pytest.mark.more)])
 def test_examples_of_owl_2_rl(pattern: str, builder: str) -> None:

@@ -100,7 +100,7 @@ def read_planning(folder: Path) -> SavedPlanning | None:
 
 
 def _saved_header(folder: Path) -> dict[str, Any] | None:
-    """Returns the first line of the file in a folder; None if it is damaged or of another format (`Checkpoint.load`)."""
+    """Returns the first line of the file in a folder; None if it is damaged or has another format."""
     try:
         with (folder / CHECKPOINT_FILE).open("rb") as file:
             header = _value(file.readline())
