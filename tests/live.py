@@ -46,8 +46,8 @@ def line(time: int) -> bytes:
     return f"{time} {output(time).fact}\n".encode()
 
 
-def wait(holds: Callable[[], bool], seconds: float = 60) -> None:
-    """Waits until something holds."""
+def wait(holds: Callable[[], bool], seconds: float = 240) -> None:
+    """Waits until something holds. The bound is for what never comes: a busy machine may take long."""
     limit = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < limit, "it takes too long"
