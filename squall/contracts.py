@@ -458,6 +458,11 @@ class ReplacesPlans(Protocol):
         """The changes of the plan so far."""
         ...
 
+    @property
+    def refused_plan(self) -> str:
+        """Why the last better plan could not replace the present one, or ``""``."""
+        ...
+
 
 @runtime_checkable
 class MeasuresNodes(Protocol):

@@ -265,10 +265,10 @@ def plans(text: str, count: int = 20) -> Iterator[tuple[Plan, Plan]]:
     """Yields a replaceable plan with others of the same program that differ from it."""
     system = squall.compile(text, lexer="jena")
     plan = squall.plan(system, replaceable=True)
-    others = (
+    candidates = (
         squall.plan(system, statistics=statistics_by(Random(number), plan), replaceable=True) for number in range(count)
     )
-    yield from ((plan, other) for other in others if other != plan)
+    yield from ((plan, other) for other in candidates if other != plan)
 
 
 @pytest.mark.parametrize(
@@ -333,10 +333,10 @@ def test_a_plan_with_updates_stays() -> None:
     text = "INSERT { ?a <urn:near> ?c } WHERE { ?a <urn:p> ?b . ?b <urn:q> ?c . ?c <urn:r> ?d }"
     system = squall.compile(text, lexer="sparql")
     plan = squall.plan(system, replaceable=True)
-    others = (squall.plan(system, statistics=statistics_by(Random(n), plan), replaceable=True) for n in range(20))
+    candidates = (squall.plan(system, statistics=statistics_by(Random(n), plan), replaceable=True) for n in range(20))
     job = IteratorJob(plan, Options())
     with pytest.raises(CannotReplan, match="updates insert facts"):
-        job.replan(next(other for other in others if other != plan))
+        job.replan(next(other for other in candidates if other != plan))
 
 
 def test_metrics_of_nodes_are_those_of_one_plan() -> None:
@@ -379,6 +379,17 @@ def test_a_run_that_adapts_writes_the_same(squall: Squall, tmp_path: Path) -> No
 def test_the_summary_counts_the_changes_of_the_plan() -> None:
     tally = Tally(plan_changes=(PlanChange(1000, 2.0), PlanChange(2000, 3.0)))
     assert summary(Sources([]), tally).splitlines()[1] == "  2 changes of the plan"
+
+
+def test_a_run_says_why_its_plan_stays() -> None:
+    text = "INSERT { ?a <urn:near> ?e } WHERE { ?a <urn:p0> ?b . ?b <urn:p1> ?c . ?c <urn:p2> ?d . ?d <urn:p3> ?e }"
+    job = chain_job(squall.compile(text, lexer="sparql", window="RANGE 10s STEP 10s"))
+    for _ in job.run(in_pieces([event._replace(stream="") for event in unstable((3, 0))])):
+        pass
+    assert job.plan_changes == []
+    assert "updates insert facts" in job.refused_plan
+    lines = summary(Sources([]), Tally(refused_plan=job.refused_plan)).splitlines()
+    assert lines[1].startswith("  the plan stays, though another one may be better: updates insert facts")
 
 
 @pytest.mark.parametrize(

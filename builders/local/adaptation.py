@@ -92,5 +92,6 @@ class Adaptation:
         except CannotReplan as error:
             self.refused = error.message
             return None
+        self.refused = ""
         self.changes.append(PlanChange(loop.watermark, gain))
         return old_keys

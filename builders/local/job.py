@@ -101,6 +101,11 @@ class IteratorJob(EventLoop):
         """The changes of the plan while the job ran (`squall.contracts.ReplacesPlans`)."""
         return () if self.adaptation is None else self.adaptation.changes
 
+    @property
+    def refused_plan(self) -> str:
+        """Why the last better plan could not replace the present one (`squall.contracts.ReplacesPlans`)."""
+        return "" if self.adaptation is None else self.adaptation.refused
+
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.contracts.Job.run`."""
         if self._has_begun:

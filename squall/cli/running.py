@@ -202,7 +202,7 @@ def run(
     finally:
         ledger.close()
     if isinstance(job, ReplacesPlans):
-        tally.plan_changes = job.plan_changes
+        tally.plan_changes, tally.refused_plan = job.plan_changes, job.refused_plan
     has_unread = _report_losses(sources, ledger, tally)
     code = code or (FAILED if ledger.failed or has_unread else 0)
     return End(code, shutdown is not None and shutdown.has_stopped, interruption)

@@ -26,6 +26,7 @@ class Tally:
         left_out: The number of facts that a table leaves out.
         static: The static data of the run.
         plan_changes: The changes of its plan.
+        refused_plan: Why the last better plan could not replace the present one, or ``""``.
         began: When the run began, in seconds of the monotonic clock.
     """
 
@@ -33,6 +34,7 @@ class Tally:
     left_out: int = 0
     static: list[StaticData] = field(default_factory=list)
     plan_changes: Sequence[PlanChange] = ()
+    refused_plan: str = ""
     began: float = field(default_factory=time.monotonic)
 
     @property
@@ -97,6 +99,8 @@ def summary(sources: Sources, tally: Tally) -> str:
         lines.append(f"  {left_out} left out: the table has solutions; --format ndjson holds both")
     if tally.plan_changes:
         lines.append(f"  {counted(len(tally.plan_changes), 'change')} of the plan")
+    if tally.refused_plan:
+        lines.append(f"  the plan stays, though another one may be better: {tally.refused_plan}")
     if len(sources.sources) > 1:
         lines += [f"  {source.uri}: {counted(source.reading.statements, 'statement')}" for source in sources.sources]
     return "\n".join(lines)
