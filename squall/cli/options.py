@@ -96,6 +96,8 @@ PROFILE = cloup.option(
     "--profile", default="default", show_default=True, metavar="NAME", shell_complete=completers.profiles,
     help="Behave like another engine: csparql, cqels, rspql, jena, instans or squall2013.",
 )  # fmt: skip
+MEANING = (ENTAILMENT, SAME_AS, SAME_AS_ANSWERS, SCHEMA, SPECIALISE, LENIENT, PREFIX, PREFIXES, PROFILE)
+"""What programs mean, for all commands that compile them for a run."""
 GRAPH = cloup.option(
     "--graph", "graphs", multiple=True, metavar="IRI=FILE",
     help="The file of a graph that a program names (FROM), of a document that it imports, or of a context that JSON-LD "
