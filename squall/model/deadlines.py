@@ -59,19 +59,25 @@ def _may_follow(predicate: Predicate, needed_variables: set[Variable]) -> bool:
     """Returns whether a predicate may also come behind a test that needs some variables."""
     match predicate:
         case Bind(variable=variable, expression=expression):
-            return variable not in needed_variables and (is_time(expression) or _is_pure(expression))
+            return variable not in needed_variables and (is_time(expression) or is_pure(expression))
         case Filter(expression=expression):
-            return _is_pure(expression) or time_operands(expression) is not None
+            return is_pure(expression) or time_operands(expression) is not None
         case _:
             return False
 
 
-def _is_pure(expression: Expression) -> bool:
-    """Returns whether the value of an expression depends on its arguments alone, and has no side effect."""
+def is_pure(expression: Expression, in_any_run: bool = False) -> bool:
+    """Returns whether the value of an expression depends on its arguments alone, and has no side effect.
+
+    Args:
+        expression: The expression.
+        in_any_run: Whether the value has to be the same in any run, so that no seed may decide it.
+    """
     if not isinstance(expression, Call):
         return True
     function = functions.lookup(expression.function)
-    return function.pure and not function.timed and all(map(_is_pure, expression.arguments))
+    is_constant = function.pure and not function.timed and not (in_any_run and function.seeded is not None)
+    return is_constant and all(is_pure(argument, in_any_run) for argument in expression.arguments)
 
 
 def _substituted(expression: Expression, values: dict[Variable, Expression]) -> Expression:

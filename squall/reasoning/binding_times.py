@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 
-from squall import functions
 from squall.model.consequences import Construct
-from squall.model.expressions import Bind, Call, Expression, Filter, Predicate, TableFunction
+from squall.model.deadlines import is_pure
+from squall.model.expressions import Bind, Call, Filter, Predicate, TableFunction
 from squall.model.patterns import AtomPattern, FactPattern, Pattern, Variable
 from squall.model.reading import variables
 from squall.model.systems import System
@@ -38,22 +38,13 @@ def is_plain(rule: System) -> bool:
 def _is_plain_predicate(predicate: Predicate, in_patterns: Set[Variable]) -> bool:
     match predicate:
         case Filter(expression=expression):
-            return _is_pure(expression)
+            return is_pure(expression, in_any_run=True)
         case Bind(variable=variable, expression=expression, keep_unbound=False):
-            return variable not in in_patterns and _is_pure(expression)
+            return variable not in in_patterns and is_pure(expression, in_any_run=True)
         case TableFunction(variables=names, function=function, arguments=arguments):
-            return in_patterns.isdisjoint(names) and _is_pure(Call(function, arguments))
+            return in_patterns.isdisjoint(names) and is_pure(Call(function, arguments), in_any_run=True)
         case _:
             return False
-
-
-def _is_pure(expression: Expression) -> bool:
-    """Returns whether an expression has the same value in any run, at any time."""
-    if not isinstance(expression, Call):
-        return True
-    function = functions.lookup(expression.function)
-    is_constant = function.pure and not function.timed and function.seeded is None
-    return is_constant and all(map(_is_pure, expression.arguments))
 
 
 def bound_by(predicate: Predicate) -> tuple[Variable, ...]:
