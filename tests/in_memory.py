@@ -12,6 +12,7 @@ from random import Random
 
 import pyarrow
 
+import squall
 from squall.builders.distributed.exec import state_cache
 from squall.builders.distributed.exec.logged_batches import LoggedBatches
 from squall.builders.distributed.exec.micro_batch import batches_of
@@ -222,6 +223,16 @@ def start(job: LoggedBatches) -> Records:
     """Returns the records that start the program."""
     result: Records = job.runner.engine.generate(job.initial_step(job.initial_records()))
     return result
+
+
+def outputs_on(
+    builder: str, plan: Plan, events: Sequence[Event], seed: int, static: Sequence[Event] = ()
+) -> list[Output]:
+    """Returns the outputs on a builder, or ``in memory``: then in micro-batches that are drawn from a seed."""
+    if builder != "in memory":
+        return list(squall.run(plan, events, builder, static=static))
+    cut = seed % (len(events) + 1)
+    return run_anyhow(plan, [part for part in (events[:cut], events[cut:]) if part], static, seed)
 
 
 def read(job: LoggedBatches, files: Sequence[Parsed]) -> Records:

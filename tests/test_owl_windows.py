@@ -20,10 +20,10 @@ from squall.lexers.owl import tree
 from squall.plan import Plan
 from squall.rdf import XSD, Event, Term, Triple, term, to_rdflib
 from squall.rdf.vocabulary import TYPE
+from tests.in_memory import outputs_on
 from tests.laws import PLANNERS, examples, hold
 from tests.owl_rdf import triples_of
 from tests.test_owl_laws import CLASSES, DATA, DECLARATIONS, OBJECT, E, assertions, axioms
-from tests.test_reasoning import by_builder
 
 owlrl = pytest.importorskip("owlrl")
 
@@ -190,7 +190,7 @@ def test_engines_agree(builder: str, number: int) -> None:
     def law(schema: list[tree.Axiom], events: list[Event], language: str, pattern: str, seed: int) -> None:
         text = QUERIES[language].format(E=E, pattern=pattern)
         plan = squall.plan(compiled(schema, text, language))
-        assert ordered((out.time, str(out.fact)) for out in by_builder(builder, plan, events, seed)) == answers(
+        assert ordered((out.time, str(out.fact)) for out in outputs_on(builder, plan, events, seed)) == answers(
             plan, events
         )
 

@@ -19,7 +19,7 @@ from squall.builders.distributed.io.records import DeadLetter
 from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.checking import lint
 from squall.cli import command
-from squall.contracts import Options, Output
+from squall.contracts import Options
 from squall.errors import SquallError, single_errors
 from squall.model import warnings
 from squall.plan import Plan
@@ -646,14 +646,6 @@ def test_explain_says_what_is_rewritten() -> None:
     assert "match $0 rdf:type one of (:Animal :Cat)" in plan
 
 
-def by_builder(builder: str, plan: Plan, stream: list[Event], seed: int) -> list[Output]:
-    """Returns the outputs on an engine; for the engine in memory, in any micro-batches."""
-    if builder != "in memory":
-        return list(squall.run(plan, stream, builder))
-    cut = seed % (len(stream) + 1)
-    return in_memory.run_anyhow(plan, [part for part in (stream[:cut], stream[cut:]) if part], (), seed)
-
-
 @pytest.mark.parametrize(
     ("builder", "number"),
     [
@@ -670,7 +662,7 @@ def test_engines_agree(builder: str, number: int) -> None:
     ) -> None:
         text = PREFIXES + SOURCES[language].format(pattern)
         plan = squall.plan(squall.compile(text, lexer=language, window="RANGE 5ms", entailment=regime, schema=schema))
-        actual = sorted((out.time, str(out.fact)) for out in by_builder(builder, plan, stream, seed))
+        actual = sorted((out.time, str(out.fact)) for out in in_memory.outputs_on(builder, plan, stream, seed))
         assert actual == sorted((out.time, str(out.fact)) for out in squall.run(plan, stream))
 
     hold(

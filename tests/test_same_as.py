@@ -286,8 +286,8 @@ def test_programs_of_a_run_have_one_way() -> None:
     assert "not both `axioms` and `representative`" in str(error)
     system = squall.compile(f"# pragma same-as representative\n{TEXT}", lexer="csparql", schema=LINKS)
     assert system.cliques == Cliques.of([(iri(E + "x1"), iri(E + "x2")), (iri(E + "x2"), iri(E + "x3"))])
-    named = squall.compile(TEXT.replace("SELECT", "REASONING [SM] SELECT"), lexer="csparql", schema=LINKS)
-    assert named.cliques == system.cliques
+    with_clause = squall.compile(TEXT.replace("SELECT", "REASONING [SM] SELECT"), lexer="csparql", schema=LINKS)
+    assert with_clause.cliques == system.cliques
 
 
 def _run_with(event: Event, static: Iterable[Triple] = LINKS, **options: Any) -> None:
@@ -455,15 +455,6 @@ def test_a_checkpoint_belongs_to_its_cliques(tmp_path: Path) -> None:
     assert f"<{E}x1> {SAME_AS} <{E}x3>" in str(caught.value)
 
 
-def by_builder(builder: str, plan: Plan, stream: list[Event], static: list[Event], seed: int) -> list[tuple[int, Any]]:
-    """Returns the outputs on an engine; for the engine in memory, in any micro-batches."""
-    if builder != "in memory":
-        return [(out.time, out.fact) for out in squall.run(plan, stream, builder, static=static)]
-    cut = seed % (len(stream) + 1)
-    batches = [part for part in (stream[:cut], stream[cut:]) if part]
-    return [(out.time, out.fact) for out in in_memory.run_anyhow(plan, batches, static, seed)]
-
-
 @pytest.mark.parametrize(
     ("builder", "number"),
     [
@@ -480,7 +471,8 @@ def test_engines_agree(builder: str, number: int) -> None:
         options: dict[str, Any] = {"same_as": "representative", "same_as_answers": answers, "schema": same}
         plan = squall.plan(compiled(language, text, **options))
         static = [Event(ALWAYS, tuple(same))]
-        assert shown(by_builder(builder, plan, stream, static, seed)) == shown(outputs(plan, stream, same))
+        actual = [(out.time, out.fact) for out in in_memory.outputs_on(builder, plan, stream, seed, static)]
+        assert shown(actual) == shown(outputs(plan, stream, same))
 
     patterns = (*PATTERNS, *PATTERNS_OF_TEXT)
     queries = [(language, query(language, pattern)) for language in SOURCES for pattern in patterns]

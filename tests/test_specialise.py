@@ -23,6 +23,7 @@ from squall.plan import Plan
 from squall.rdf import ALWAYS, OWL, RDFS, Event, Solution, Triple, is_literal
 from squall.rdf.vocabulary import TYPE, is_schema_triple
 from squall.testing import static
+from tests.in_memory import outputs_on
 from tests.laws import PLANNERS, examples, hold
 from tests.ontologies import FACTS, IN_OWL, IN_RDFS, SCHEMA_OF_USERS, Graph, graphs
 from tests.test_reasoning import (
@@ -32,7 +33,6 @@ from tests.test_reasoning import (
     A,
     B,
     E,
-    by_builder,
     events,
     outputs,
     schemas,
@@ -189,7 +189,7 @@ def compiled(query: str, schema: str = ZOO, *sets: str, **options: Any) -> Syste
 def test_examples_of_owl_2_rl(pattern: str, builder: str) -> None:
     data, expected = CASES[pattern]
     stream = [Event(time, (triple,)) for time, triple in enumerate(triples_of(data))]
-    outputs = by_builder(builder, squall.plan(compiled(pattern)), stream, 3)
+    outputs = outputs_on(builder, squall.plan(compiled(pattern)), stream, 3)
     answers = {str(out.fact.values[0]) for out in outputs if isinstance(out.fact, Solution)}
     assert {answer for answer in answers if answer.startswith(f"<{E}")} == {f"<{E}{name}>" for name in expected}
 
