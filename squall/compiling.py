@@ -90,15 +90,15 @@ def combine(
         _background(system, program, has_others) if system.is_background else system
         for program, system in zip(programs, own_systems, strict=True)
     ]
-    known = names_of(system for system in own_systems if system.is_background)
-    own_systems = [system if system.is_background else _checked_names(system, known) for system in own_systems]
+    ontology_names = names_of(system for system in own_systems if system.is_background)
+    own_systems = [system if system.is_background else _checked_names(system, ontology_names) for system in own_systems]
     own_systems = list(with_unique_names(own_systems, errors))
     if schema is not None and not errors:
         from squall.reasoning.specialise import specialised
 
         result = specialised(systems, schema(System(subsystems=(*systems, *own_systems))), own_systems)
-        whole = (*result.systems, *own_systems)
-        return System(subsystems=whole, fixed_schema=result.schema, warnings=result.warnings)
+        parts = (*result.systems, *own_systems)
+        return System(subsystems=parts, fixed_schema=result.schema, warnings=result.warnings)
     systems += own_systems
     return systems[0] if len(systems) == 1 else System(subsystems=tuple(systems))
 
@@ -180,9 +180,9 @@ def rule_set(address: str) -> Program:
     return read_program(name if is_own else rulesets.path(name))._replace(streams=streams)
 
 
-def _checked_names(system: System, known: Names) -> System:
+def _checked_names(system: System, names: Names) -> System:
     """Returns a program with a warning for each name that the ontologies beside it do not have, but almost."""
-    return replace(system, warnings=(*system.warnings, *misspelt_names(system, known, "ontology")))
+    return replace(system, warnings=(*system.warnings, *misspelt_names(system, names, "ontology")))
 
 
 def _background(system: System, program: Program, has_others: bool) -> System:

@@ -104,7 +104,7 @@ class MemoryLimit:
     def error(self, dataflow: CountsRows, buffered_facts: int = 0) -> BuilderError:
         """Returns the error for a run that needs more memory: which node needs it, why, and what the user may do.
 
-        (A planner that follows the stream would try another plan here first.) The arguments are those of `check`.
+        The arguments are those of `check`.
         """
         state, pending = dataflow.state(), dataflow.pending_rows()
         sizes = Counter({id: state.get(id, 0) + pending.get(id, 0) for id in {*state, *pending}})
@@ -122,11 +122,11 @@ class MemoryLimit:
         worst = max(joins, key=joins.__getitem__, default=None)
         if worst is None or joins[worst] < MIN_FAN_OUT * max(1, state.get(worst, 0)):
             return None
-        made, stored = counted(joins[worst], "row"), counted(state.get(worst, 0), "row")
-        others = [name for name in ("rete", "greedy") if name != self.plan.planner]
-        planner = f"another one (`--planner {others[0]}`)" if len(others) == 1 else "another one (`--planner`)"
+        out, stored = counted(joins[worst], "row"), counted(state.get(worst, 0), "row")
+        planners = [name for name in ("rete", "greedy") if name != self.plan.planner]
+        planner = f"another one (`--planner {planners[0]}`)" if len(planners) == 1 else "another one (`--planner`)"
         return (
-            f"{self._name(worst)} has made {made} of the {stored} that it stores, since many of them agree on what is "
+            f"{self._name(worst)} has made {out} of the {stored} that it stores, since many of them agree on what is "
             "joined",
             "join on more variables; or let a planner find another order: one with `--statistics` "
             f"(`--collect-statistics` makes them), or {planner}",

@@ -80,8 +80,8 @@ def _choices(cliques: Cliques, expanded: Term, terms: Sequence[Maybe]) -> Iterat
     """Yields the terms with each choice of a member for the first so many of them."""
     count = int(parts(expanded).lexical)
     options = [(None,) if term is None else cliques.clique(term) for term in terms[:count]]
-    rest = tuple(terms[count:])
-    return ((*choice, *rest) for choice in product(*options))
+    further_terms = tuple(terms[count:])
+    return ((*choice, *further_terms) for choice in product(*options))
 
 
 def _results(cliques: Term, expanded: Term, expression: Term, terms: Sequence[Maybe]) -> Iterator[Any]:

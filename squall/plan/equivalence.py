@@ -258,7 +258,7 @@ def _refined(leaves: Sequence[_Leaf], uses: Mapping[Class, str], colours: Sequen
         for leaf, colour in zip(leaves, colours, strict=True):
             for place, column in enumerate(leaf.columns):
                 neighbours[column].append(f"{place} {colour}")
-        of_classes = {column: _digest(f"{uses[column]} {sorted(seen)}") for column, seen in neighbours.items()}
+        of_classes = {column: _digest(f"{uses[column]} {sorted(near)}") for column, near in neighbours.items()}
         colours = [
             _digest(f"{colour} {[of_classes[column] for column in leaf.columns]}")
             for leaf, colour in zip(leaves, colours, strict=True)

@@ -95,12 +95,12 @@ class Equality:
             names: The names of the schema.
             facts: The closed schema. What is equal by it is so by its rules.
         """
-        named, equal = iri(f"{_RELATION}names:{number}"), iri(f"{_RELATION}equal:{number}")
-        yield _facts(named, sorted((name,) for name in names))
+        schema_name, equal = iri(f"{_RELATION}names:{number}"), iri(f"{_RELATION}equal:{number}")
+        yield _facts(schema_name, sorted((name,) for name in names))
         yield _facts(equal, sorted(self._pairs(facts)))
         pair = self._with(_LEFT, _RIGHT)
         ends = (_LEFT, _RIGHT) if self.by_position.keys() >= _ALL_POSITIONS else (_LEFT,)
-        of_schema = _selection(ends, *(AtomPattern(named, (end,)) for end in ends))
+        of_schema = _selection(ends, *(AtomPattern(schema_name, (end,)) for end in ends))
         yield System(
             "schema",
             self.rules[0].sources,

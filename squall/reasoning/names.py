@@ -32,23 +32,23 @@ def names_of(systems: Iterable[System]) -> Names:
     return Names(frozenset(classes), frozenset(properties))
 
 
-def misspelt_names(system: System, known: Names, owner: str) -> Iterator[TranslatorWarning]:
+def misspelt_names(system: System, names: Names, owner: str) -> Iterator[TranslatorWarning]:
     """Yields a warning for each class and property of a program that a schema or an ontology does not have, but almost.
 
     Names that the program itself derives are not misspelt.
 
     Args:
         system: The program.
-        known: The names that there are.
+        names: The names that there are.
         owner: ``schema`` or ``ontology``.
     """
     derived = {slot for template in _templates([system]) for slot in template.slots}
     for pattern in dict.fromkeys(_patterns([system])):
         is_type = pattern.predicate == TYPE
         name = pattern.object if is_type else pattern.predicate
-        if isinstance(name, Variable) or not is_iri(name) or name in derived.union(*known):
+        if isinstance(name, Variable) or not is_iri(name) or name in derived.union(*names):
             continue
-        hint = near_terms(name, known.classes if is_type else known.properties)
+        hint = near_terms(name, names.classes if is_type else names.properties)
         if hint is not None:
             message = f"the {owner} has no {'class' if is_type else 'property'} {name}"
             yield TranslatorWarning(message, pattern.origin, hint)

@@ -114,8 +114,8 @@ class _Rewriting:
         if regime != self.schema.regime:
             return system
         classes = self.schema.class_names
-        known = Names(classes, self.schema.names - classes)
-        notes = (*misspelt_names(system, known, "schema"), *open_heads([system], _RULE_SET_HINT))
+        names = Names(classes, self.schema.names - classes)
+        notes = (*misspelt_names(system, names, "schema"), *open_heads([system], _RULE_SET_HINT))
         warnings = (*system.warnings, *notes)
         rewritten: System = self.system(system)
         return replace(rewritten, warnings=warnings)

@@ -131,17 +131,17 @@ def subsumes(general: System, special: System) -> bool:
     )
 
 
-def derivable(rules: Iterable[System], others: Iterable[System]) -> list[System]:
+def derivable(rules: Iterable[System], generic_rules: Iterable[System]) -> list[System]:
     """Returns plain rules without those that read a helper which no rule derives.
 
     Args:
         rules: The rules.
-        others: Rules of other kinds, which may derive helpers as well.
+        generic_rules: Rules of other kinds, which may derive helpers as well.
     """
     remaining = list(rules)
     while True:
         conclusions: Shapes[None] = Shapes()
-        for rule in (*remaining, *others):
+        for rule in (*remaining, *generic_rules):
             for head in heads(rule):
                 if is_helper(head):
                     conclusions.add(shape(head), None)

@@ -116,11 +116,12 @@ def specialised(
         UsageError: Data would change the schema, by a rule of a rule set.
         TranslatorError: A rule of a program derives what the schema says.
     """
-    given = frozenset(schema)
-    triples = frozenset(filter(is_schema_triple, given))
+    all_triples = frozenset(schema)
+    triples = frozenset(filter(is_schema_triple, all_triples))
     members = [rule for rule_set in rule_sets for rule in rules(rule_set)]
     heads_of_programs = [template for _, template in derived_templates(programs)]
-    evaluation, residual = _without_equality(members, triples, [*heads_of_programs, *(Pattern(*t) for t in given)])
+    facts = [*heads_of_programs, *(Pattern(*triple) for triple in all_triples)]
+    evaluation, residual = _without_equality(members, triples, facts)
     if evaluation is None:
         evaluation = _Evaluation(members, triples)
         residual = evaluation.residual_rules()
@@ -141,23 +142,21 @@ def specialised(
 
 
 def _without_equality(
-    members: Sequence[System], schema: frozenset[Triple], others: Iterable[FactPattern]
+    members: Sequence[System], schema: frozenset[Triple], facts: Iterable[FactPattern]
 ) -> tuple[_Evaluation | None, list[System]]:
     """Returns the evaluation of rules under the assumption that each term is equal to itself only, with its rules.
 
     Args:
         members: The rules.
         schema: The schema triples.
-        others: What else may be a fact.
+        facts: What else may be a fact.
 
     Returns:
         None in place of the evaluation if a fact or a rule says otherwise, or no rule reads what is equal.
     """
     # In one piece: each condition under which equality is identity.
     equal = shape(Pattern(Variable("x"), SAME, Variable("y")))
-    if any(isinstance(part, Pattern) and part.predicate == SAME for part in others) or not any(
-        map(reads_same, members)
-    ):
+    if any(isinstance(part, Pattern) and part.predicate == SAME for part in facts) or not any(map(reads_same, members)):
         return None, []
     has_values = any(map(replaces_literals, members))
     remaining = [rule for member in members if not replaces_literals(member) for rule in with_identity(member)]
@@ -338,13 +337,13 @@ class _Evaluation:
                 values = unifier(next(heads(own)), pattern)
                 if values is None or not self._clashes(next(heads(rule)), pattern):
                     continue
-                others = tuple(joinable for joinable in reader.joinables if joinable != pattern)
-                whole = replace(
+                further_joinables = tuple(joinable for joinable in reader.joinables if joinable != pattern)
+                combined = replace(
                     reader,
-                    joinables=(*own.joinables, *others),
+                    joinables=(*own.joinables, *further_joinables),
                     predicates=(*own.predicates, *reader.predicates),
                 )
-                resolvent: System = substituted(whole, values)
+                resolvent: System = substituted(combined, values)
                 if not is_tautology(resolvent):
                     yield resolvent
 

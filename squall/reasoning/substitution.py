@@ -98,8 +98,8 @@ def unifier(left: FactPattern, right: FactPattern) -> dict[Variable, Slot] | Non
     if isinstance(left, AtomPattern) and isinstance(right, AtomPattern) and left.relation != right.relation:
         return None
     values: dict[Variable, Slot] = {}
-    for one, other in zip(left.slots, right.slots, strict=True):
-        first, second = _value(one, values), _value(other, values)
+    for left_slot, right_slot in zip(left.slots, right.slots, strict=True):
+        first, second = _value(left_slot, values), _value(right_slot, values)
         if first == second:
             continue
         if isinstance(first, Variable):

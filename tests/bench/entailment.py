@@ -66,9 +66,9 @@ def texts(name: str, schema: Iterable[Triple]) -> list[str]:
 
 def plans(name: str, schema: Iterable[Triple]) -> dict[str, Plan]:
     """Returns the plans of a workload, by the way of its entailment."""
-    given: dict[str, dict[str, Any]] = {way: {"schema": schema} for way in ("compiled", "specialised")}
+    schemas: dict[str, dict[str, Any]] = {way: {"schema": schema} for way in ("compiled", "specialised")}
     return {
-        way: squall.plan(squall.compile(*texts(name, schema), lexer="csparql", **options, **given.get(way, {})))
+        way: squall.plan(squall.compile(*texts(name, schema), lexer="csparql", **options, **schemas.get(way, {})))
         for way, options in WAYS.items()
         if name != CLASSES or way != "rules"
     }

@@ -67,8 +67,8 @@ def measured(size: int, axioms_size: int, names: int, repetitions: int) -> dict[
     cliques = cliques_of(names)
     links = list(cliques.triples)
     events = stream(size, names)
-    given = [event._replace(facts=tuple(cliques.facts(event.facts))) for event in events]
-    inputs = {"given": Columns.of(given), "representative": Columns.of(events), "members": Columns.of(events)}
+    replaced_events = [event._replace(facts=tuple(cliques.facts(event.facts))) for event in events]
+    inputs = {"given": Columns.of(replaced_events), "representative": Columns.of(events), "members": Columns.of(events)}
     inputs["axioms"] = Columns.of(events[: axioms_size // 3])
     ways = [way for way in WAYS if way != "axioms" or names in NAMES[:2]]
     plans = {way: plan_of(way, links) for way in ways}
