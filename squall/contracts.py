@@ -155,6 +155,27 @@ class Replanning:
     max_share: float = 0.02
 
 
+class BatchMetrics(NamedTuple):
+    """The metrics of a batch of events that a job has processed.
+
+    Attributes:
+        arrived: When the first of its events arrived, in seconds of `time.monotonic`: when a thread of a live source
+            received it, or else when the job got the batch.
+        began: When its processing began.
+        ended: When its outputs had been taken.
+        statements: The number of its statements; 0 of a heartbeat.
+        watermark: The time (integer ms) up to which all instants have been processed then.
+        events: Its events, if they pass through the process that runs the job; else None.
+    """
+
+    arrived: float
+    began: float
+    ended: float
+    statements: int
+    watermark: int
+    events: Sequence[Event] | None = None
+
+
 @dataclass(frozen=True)
 class Options:
     """The options of a run. What a builder supports of them is in its `BuilderCapabilities`.
@@ -186,6 +207,8 @@ class Options:
             runs (`squall.plan.seeds.with_seed`). Runs with equal seeds create equal ones. None: `squall.build` draws
             one. A run that resumes from a checkpoint has the seed that is saved there.
         replan: How the run replaces its plan while it runs. None: the plan stays.
+        on_batch: It is called with the metrics of each batch that has been processed, if the builder measures them.
+            None: nothing is measured. See `squall.observe.latency.Latencies`.
     """
 
     checkpoint: Path | None = None
@@ -204,6 +227,7 @@ class Options:
     allow_removed_rules: bool = False
     seed: int | None = None
     replan: Replanning | None = None
+    on_batch: Callable[[BatchMetrics], None] | None = None
 
     def __post_init__(self) -> None:
         if self.checkpoint is not None:
@@ -232,6 +256,7 @@ class BuilderCapabilities:
             `Options.measure` is set.
         statistics: It reads all events in the process that calls `Job.run`, so that statistics can be collected there.
         replans: It replaces its plan while it runs (`Options.replan`).
+        batch_metrics: It measures each batch (`Options.on_batch`).
     """
 
     checkpoints: bool = False
@@ -247,6 +272,7 @@ class BuilderCapabilities:
     node_metrics: bool = False
     statistics: bool = False
     replans: bool = False
+    batch_metrics: bool = False
 
 
 class SavedPlanning(NamedTuple):
@@ -319,6 +345,7 @@ def check_options(options: Options, builder: Any, name: str) -> None:
          f"has no setting `{options.conf[0][0] if options.conf else ''}`", "conf"),
         (options.measure, capabilities.node_metrics, "does not measure nodes", "profile-nodes"),
         (options.replan is not None, capabilities.replans, "does not replace its plan while it runs", "adapt"),
+        (options.on_batch is not None, capabilities.batch_metrics, "does not measure its batches", "latency"),
         (isinstance(options.sink, Folder), capabilities.folder_sinks, "writes no folder", "sink"),
     )  # fmt: skip
     for is_needed, is_supported, reason, option in needs:

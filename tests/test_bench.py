@@ -11,6 +11,7 @@ from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -18,6 +19,7 @@ import squall
 from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator
 from squall.rdf import Columns, Term
 from squall.reasoning.schema import Schema
+from tests import conformance
 from tests.bench import __main__ as bench
 from tests.bench import codes, data, ours, peers, report, sweep
 from tests.bench.child import digest, prepare, waits
@@ -481,10 +483,35 @@ def test_a_sweep_compares_planners(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_a_sweep_finds_the_more_expensive_plan() -> None:
     cheap, expensive = sweep.Cost(1, 1e8, 5), sweep.Cost(1.5, 1e8, 5)
-    assert sweep.Comparison("p", greedy=cheap, rete=expensive).ratios == (1.5, 1)
-    assert sweep.Comparison("p", greedy=cheap, rete=sweep.TOO_MUCH).ratios == (math.inf, math.inf)
-    assert sweep.Comparison("p", greedy=sweep.Cost(0.01, 0, 5), rete=sweep.Cost(0.15, 1e6, 5)).ratios == (1, 1)
+    assert sweep.Comparison("p", greedy=cheap, rete=expensive).ratios == (1.5, 1, 1)
+    assert sweep.Comparison("p", greedy=cheap, rete=sweep.TOO_MUCH).ratios == (math.inf, math.inf, math.inf)
+    assert sweep.Comparison("p", greedy=sweep.Cost(0.01, 0, 5), rete=sweep.Cost(0.15, 1e6, 5)).ratios == (1, 1, 1)
+    many = sweep.Comparison("p", greedy=cheap._replace(rows=40_000), rete=cheap._replace(rows=60_000))
+    assert max(many.ratios) == many.ratios[2] == 1.5
     assert not sweep.Comparison("p", greedy=cheap, rete=cheap._replace(outputs=4)).is_same
+
+
+def test_a_run_of_a_sweep_that_fails_otherwise_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
+    system = squall.compile("[(?x <urn:p> ?y) -> (?x <urn:q> ?y)]", lexer="jena")
+    with patch.object(sweep, "_run", side_effect=ZeroDivisionError), pytest.raises(RuntimeError, match="has failed"):
+        sweep.cost(system, "rete", [])
+    assert "Traceback" in capfd.readouterr().err
+
+
+def test_a_sweep_takes_what_the_cases_of_a_suite_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    system = squall.compile("[(?x <urn:p> ?y) -> (?x <urn:q> ?y)]", lexer="jena")
+    names = ["a", "b", "c"]
+
+    def run(stages: conformance.Stages) -> None:
+        squall.plan(system, stages.planner)
+
+    def cases(folder: Path) -> list[conformance.Case]:
+        return [conformance.Case(name, run) for name in names]
+
+    monkeypatch.setattr(conformance, "SUITES", {"cqels": "tests.conformance.cqels_suite"})
+    monkeypatch.setattr("tests.conformance.cqels_suite.cases", cases)
+    (tmp_path / "cqels").mkdir()
+    assert list(sweep.conformance_systems(tmp_path, every=2)) == [("cqels a", system), ("cqels c", system)]
 
 
 def test_a_run_of_a_sweep_that_takes_too_much_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

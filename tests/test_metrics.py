@@ -16,10 +16,12 @@ from urllib.request import urlopen
 import pytest
 
 import squall
-from squall.contracts import Options
+from squall.contracts import BatchMetrics, Options
 from squall.errors import UsageError
+from squall.observe.latency import Latencies
 from squall.observe.progress import Tally
 from squall.plan.node_metrics import NodeMetric
+from squall.rdf import Event, Triple, iri
 from squall.streams import DeadLetterFile, Sources, open_source
 from tests.conftest import Squall
 
@@ -84,6 +86,27 @@ def test_metrics_are_served_during_the_run(tmp_path: Path, measure: bool) -> Non
         assert "squall_watermark_seconds" not in asked(address)
     with pytest.raises(OSError, match="refused"):
         asked(address)
+
+
+def test_latencies_are_histograms(tmp_path: Path) -> None:
+    ledger = DeadLetterFile()
+    text = "SELECT ?a FROM STREAM <urn:s> [RANGE 5s STEP 5s] WHERE { ?a <http://example.org/p> ?b }"
+    plan = squall.plan(squall.compile(text, lexer="csparql"))
+    latencies = Latencies(plan)
+    with running(tmp_path, squall.build(plan, options=Options(ledger=ledger)), ledger) as (address, _, tally):
+        assert "squall_batch_statements_count" not in asked(address)
+        tally.latencies = latencies
+        triples = tuple(Triple(iri("urn:a"), iri("urn:p"), iri(f"urn:{number}")) for number in range(5))
+        latencies(BatchMetrics(10, 11, 12, 5, 7000, [Event(1000, triples, "urn:s")]))
+        result = asked(address)
+        for name, labels in (("batch", ()), ("window", ("urn:s", "RANGE 5s TUMBLING"))):
+            assert result[f"squall_{name}_latency_seconds_sum"] == {labels: 2}
+            assert result[f"squall_{name}_processing_seconds_sum"] == {labels: 1}
+            assert result[f"squall_{name}_statements_sum"] == {labels: 5}
+            assert result[f"squall_{name}_statements_per_second_count"] == {labels: 1}
+            buckets = result[f"squall_{name}_latency_seconds_bucket"]
+            (below, above) = (next(key for key in buckets if bound in key) for bound in ("1.0", "2.5"))
+            assert (buckets[below], buckets[above]) == (0, 1)
 
 
 def test_a_builder_need_not_give_figures(tmp_path: Path) -> None:

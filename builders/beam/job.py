@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from os.path import getsize
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 from squall import functions
 from squall.builders.beam import files
+from squall.builders.beam.batch_metrics import BatchClock
 from squall.builders.beam.graph import describe, graph, live_graph
 from squall.builders.beam.live import Live
 from squall.builders.beam.live_pipeline import add_live_steps
@@ -46,6 +48,7 @@ from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.builders.runtime.serde import unpack_output
 from squall.contracts import (
     AcceptsDeadLetters,
+    BatchMetrics,
     BuilderCapabilities,
     Options,
     Output,
@@ -55,12 +58,12 @@ from squall.contracts import (
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.seeds import FIXED_SEED, with_seed
-from squall.rdf import ALWAYS, Event
+from squall.rdf import ALWAYS, FOREVER, Event
 from squall.streams import FileSource, FolderSource, Source, Sources
 from squall.streams.clock import beginning
 
 
-@declare_capabilities(BuilderCapabilities(one_batch=True, settings=True))
+@declare_capabilities(BuilderCapabilities(one_batch=True, settings=True, batch_metrics=True))
 def build(plan: Plan, options: Options) -> BeamJob:
     """Runs a plan as a pipeline of Apache Beam's Python SDK.
 
@@ -150,6 +153,7 @@ class _Run:
 
     def bounded_outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         """Yields the outputs of bounded input, in one pipeline."""
+        began = time.monotonic()
         pipeline_input, sources = self._pipeline_input(batches, static)
         program, steps = self.program, graph(self.program.physical)
         is_staged = program.physical.strategy.is_staged
@@ -159,6 +163,14 @@ class _Run:
         else:
             self.runner.run(lambda pipeline: KeyedPipeline(pipeline, steps, program, pipeline_input).build())
         reports = self._reports(sources)
+        yield from self._outputs_of_bounded(reports, is_staged)
+        if self.options.on_batch is not None:
+            statements = sum(
+                record.start for record in reports if record.type == SOURCE_COUNT and record.node != len(sources) - 2
+            )
+            self.options.on_batch(BatchMetrics(began, began, time.monotonic(), statements, FOREVER - 1))
+
+    def _outputs_of_bounded(self, reports: Sequence[Record], is_staged: bool) -> Iterator[Output]:
         if not is_staged:
             yield from self._outputs_of_one()
         elif any(record.type == WATERMARK for record in reports):
@@ -234,8 +246,12 @@ class _Run:
         def lay(pipeline: Any) -> None:
             add_live_steps(pipeline, steps, self.program, self.options.max_update_steps, self.folder, self.tuning)
 
-        live = Live(self.folder, inputs, self._lose, self.abandoned, earliest, self.tuning)
+        live = Live(self.folder, inputs, self._lose, self.abandoned, earliest, self.tuning, self._batch_clock())
         yield from live.outputs(lambda: self.runner.run(lay, live=True), map(_always, static))
+
+    def _batch_clock(self) -> BatchClock | None:
+        on_batch = self.options.on_batch
+        return None if on_batch is None else BatchClock(on_batch, self.program.needs_complete_instants)
 
     # Both
 

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from squall.builders.beam.batch_metrics import BatchClock
 from squall.builders.beam.live_pipeline import (
     MAX_POLL_SECONDS,
     MIN_POLL_SECONDS,
@@ -93,6 +94,7 @@ class Live:
         abandoned: set when the process is to end, whatever the pipeline still has to do.
         earliest: the time before which an event is late when the run has begun (integer ms).
         tuning: the tuning values of the builder.
+        clock: measures the micro-batches, if there is one.
     """
 
     def __init__(
@@ -103,8 +105,10 @@ class Live:
         abandoned: threading.Event,
         earliest: int,
         tuning: Tuning = DEFAULT_TUNING,
+        clock: BatchClock | None = None,
     ) -> None:
         self.folder = folder
+        self.clock = clock
         self.abandoned = abandoned
         self.intake = Prefetcher(inputs, latest=earliest, tuning=tuning)
         self.lose = lose
@@ -167,6 +171,8 @@ class Live:
         return end
 
     def _write(self, events: Sequence[Event], parts: Sequence[PrefetchedBatch]) -> None:
+        if self.clock is not None:
+            self.clock.begin(self.batch_count, events, parts)
         write_batch(self.folder, self.batch_count, events)
         self._wait(self.batch_count, parts)
         self.batch_count += 1
@@ -192,3 +198,5 @@ class Live:
         if waiting.positions != self.acknowledged:
             self.intake.inputs.acknowledge(waiting.positions)
             self.acknowledged = waiting.positions
+        if self.clock is not None and waiting.number is not None:
+            self.clock.end(waiting.number)

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from squall.builders.local.adaptation import statement_count
+from squall.builders.local.batch_metrics import measured_batches
 from squall.builders.local.checkpoint import Checkpoint, Owner, Progress
 from squall.builders.local.event_loop import EventLoop, Outputs
 from squall.builders.local.identity import rule_digests, schema_of, statistics_data
@@ -73,7 +74,7 @@ class DurableRun:
                 leading = self.inputs.static_events() if event_loop.needs_complete_instants else ()
                 yield from self._unsaved(event_loop.start([*static, *leading], self.begin))
                 self._save()
-            for batch in self.inputs:
+            for batch in measured_batches(self.event_loop, self.inputs):
                 yield from self._unsaved(self.event_loop.process(batch))
                 self._count(batch)
                 if batch and self.event_loop.is_near_memory_limit:  # a run that resumes gets further each time

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from squall.builders.local.adaptation import statement_count
+from squall.builders.local.batch_metrics import measured_batches
 from squall.builders.local.event_loop import EventLoop
 from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.layout import DataflowLayout
@@ -50,6 +51,7 @@ def _read_planning(checkpoint: Path) -> SavedPlanning | None:
         statistics=True,
         replans=True,
         memory_limit=True,
+        batch_metrics=True,
     ),
     _read_planning,
 )
@@ -125,7 +127,7 @@ class IteratorJob(EventLoop):
         static_events = [*static, *(inputs.static_events() if self.needs_complete_instants else ())]
         for outputs in self.start(static_events, begin):
             yield from outputs
-        for batch in inputs:
+        for batch in measured_batches(self, inputs):
             for outputs in self.process(batch):
                 yield from outputs
             if self.adaptation is not None:

@@ -17,6 +17,8 @@ class ReplayedBatches:
     """
 
     stopped = False
+    arrived: float | None = None
+    """When the current batch arrived; None: when it is taken (`squall.streams.Sources`)."""
 
     def __init__(self, batches: Iterable[Sequence[Event]]) -> None:
         self._batches = batches

@@ -19,6 +19,7 @@ from squall.builders.distributed.io.splits import fixed_splits_parser, split_byt
 from squall.builders.distributed.plan.broadcast import closure_inputs
 from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.strategy import BatchLimits
+from squall.builders.spark.batch_metrics import BatchClock
 from squall.builders.spark.engine import SparkEngine
 from squall.builders.spark.folder import FolderWriter
 from squall.builders.spark.inputs import BatchInput
@@ -54,6 +55,7 @@ class BatchProcessor:
         folder_writer: writes the outputs, if the sink is a folder.
         documents: the documents of all sources, by number, followed by that of static data.
         reporter: reports the node metrics, if they are measured.
+        clock: measures the batches.
     """
 
     def __init__(
@@ -62,19 +64,19 @@ class BatchProcessor:
         self.plan = plan
         self.options = options
         self.store = store
-        self.static_time = static_time
         self.tuning = tuning
         self.settings = session_settings(spark, options.conf)
         self.engine = SparkEngine(spark, store)
-        self.batches = self._batches(store.join_strategies())
+        self.batches = self._batches(store.join_strategies(), static_time)
         self.committer = SinkCommitter(options, store)
         self.folder_writer = _folder_writer(plan, options.sink, store.run())
         self.documents: tuple[Document, ...] = ()
         self.reporter: Reporter | None = None
+        self.clock = BatchClock(options.on_batch)
 
-    def _batches(self, joins: JoinStrategies) -> LoggedBatches:
+    def _batches(self, joins: JoinStrategies, static_time: int) -> LoggedBatches:
         physical = physical_plan(self.plan, joins.broadcast_inputs | closure_inputs(self.plan), joins.skewed_keys)
-        program = Program(physical, functions.own(), self.static_time, self.options.measure)
+        program = Program(physical, functions.own(), static_time, self.options.measure)
         max_cached_rows, local = self.settings.max_cached_state_rows, is_local(self.engine.spark)
         limits = BatchLimits(
             self.settings.max_single_task_rows,
@@ -89,7 +91,7 @@ class BatchProcessor:
         """Sets how joins are executed in all batches, before the first one."""
         self.store.save_join_strategies(joins)
         if any(joins):
-            self.batches = self._batches(joins)
+            self.batches = self._batches(joins, self.batches.program.static_time)
 
     def reporting(self) -> AbstractContextManager[None]:
         """Returns a context in which Spark's listeners receive the node metrics, if they are measured."""
@@ -98,10 +100,17 @@ class BatchProcessor:
         self.reporter = Reporter(self.engine.spark, self.store)
         return self.reporter.at_work()
 
-    def process(self, batch_input: BatchInput, last: bool = False, keep: bool = True) -> None:
-        """Processes a batch, without a shuffle where its input is small. The arguments are those of
-        `LoggedBatches.process`."""
+    def process(self, batch_input: BatchInput, last: bool = False, keep: bool = True, is_live: bool = False) -> None:
+        """Processes a batch, without a shuffle where its input is small.
+
+        Args:
+            batch_input: The input.
+            last: See `LoggedBatches.process`.
+            keep: See `LoggedBatches.process`.
+            is_live: Whether the input has arrived while the run went on.
+        """
         parts = list(chain.from_iterable(batch_input.parts))
+        self.clock.begin(parts if is_live else ())
         is_work = batch_input.parts or batch_input.first or self.batches.unfinished
         if is_work and not batch_input.texts and self.batches.is_unshuffled(sum(map(split_bytes, parts))):
             parse = fixed_splits_parser(self.documents, parts)
@@ -142,6 +151,7 @@ class BatchProcessor:
         self.committer.pre_commit(self.batches.log.committed_count + 1)
         self.batches.commit(number)
         self.committer.commit()
+        self.clock.end(self.batches.report, len(self.documents) - 1)
         if self.batches.log.committed_count % self.tuning.compaction_interval == 0:
             gc.collect()  # py4j leaves cycles, and by them what Java has of DataFrames that nobody needs
         if self.reporter is not None:

@@ -41,6 +41,7 @@ from squall.streams.clock import beginning
         batch_interval=True,
         settings=True,
         node_metrics=True,
+        batch_metrics=True,
     ),
     read_planning,
 )

@@ -171,7 +171,7 @@ class QueryRun:
         try:
             self.processor.engine.spark = frame.sparkSession
             batch_input, spooled = micro_batch_input(frame, inputs, self.processor.tuning)
-            self.processor.process(batch_input)
+            self.processor.process(batch_input, is_live=inputs.live)
             outputs = self.processor.outputs(inputs.sources)
             while chunk := list(islice(outputs, _OUTPUTS_PER_ITEM)):
                 self._enqueue(chunk)

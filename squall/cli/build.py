@@ -214,6 +214,8 @@ if TYPE_CHECKING:
                  "standard error is a terminal]"),
     cloup.option("--metrics", metavar="PORT", help="Serve metrics for Prometheus there, on the loopback interface or "
                  "at HOST:PORT."),
+    cloup.option("--latency", is_flag=True, help="Measure latency and throughput of each batch and window, for the "
+                 "summary; --metrics does so, too."),
     cloup.option("--profile-nodes", "profiled", type=FILE, metavar="FILE", help="Measure each node, for `squall "
                  "explain --node-metrics`."),
     cloup.option("--collect-statistics", "statistics_file", type=FILE, metavar="FILE", help="Count a sample "
@@ -268,6 +270,7 @@ def build(
     adapt_interval: int,
     progress: bool | None,
     metrics: str | None,
+    latency: bool,
     profiled: Path | None,
     statistics_file: Path | None,
 ) -> None:
@@ -302,6 +305,7 @@ def build(
     """
     from squall.contracts import Options, Replanning, capabilities_of
     from squall.model import with_windows
+    from squall.observe.latency import Latencies
     from squall.observe.progress import Tally
     from squall.streams import DeadLetterFile
     from squall.streams.sinks import ReportsDeadLetters
@@ -356,6 +360,10 @@ def build(
     messages.detail(f"planned by `{planner}`: {counted(len(plan.nodes), 'node')}")
     if adapt:
         options = replace(options, replan=Replanning(partial(replanned, system, planner), adapt_interval))
+    tally = Tally()
+    if latency or (metrics is not None and capabilities.batch_metrics):
+        tally.latencies = Latencies(plan)
+        options = replace(options, on_batch=tally.latencies)
     target, options = _with_sink(target, options, ledger, capabilities)
     job = job_of(plan, builder, options)
     if not any((sources, static_data, opened)):
@@ -368,7 +376,7 @@ def build(
     sample: list[Event] = []
     calm_collector()
     show_prints()
-    inputs, tally = watched(streams, static, sample if statistics_file else None), Tally()
+    inputs = watched(streams, static, sample if statistics_file else None)
     tally.static += [*static_data, *(data for _, data in opened)]
     visible = False if messages.is_quiet() else progress
     with serving_metrics(metrics, job, inputs[0], ledger, tally):

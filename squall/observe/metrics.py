@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry, start_http_server
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from squall.contracts import Job, ReplacesPlans
 from squall.errors import UsageError
+from squall.observe.latency import Figures, Latencies
 from squall.observe.progress import Tally
 from squall.plan.node_metrics import NodeMetric
 from squall.rdf import ALWAYS, FOREVER
@@ -92,6 +93,8 @@ class Metrics:
         yield from self._time()
         if isinstance(self._job, ReplacesPlans):
             yield CounterMetricFamily("squall_replans", "Changes of the plan", len(self._job.plan_changes))
+        if self._tally.latencies is not None:
+            yield from _latencies(self._tally.latencies)
         yield from self._nodes()
 
     def _read(self) -> Iterator[Metric]:
@@ -136,6 +139,29 @@ class Metrics:
                 continue
             return metrics
         return {}
+
+
+def _latencies(latencies: Latencies) -> Iterator[Metric]:
+    """Yields the histograms of batches, and of the steps of windows."""
+    yield from _histograms("batch", "of a batch", (), {(): latencies.batches})
+    if latencies.windows:
+        yield from _histograms("window", "of a step of a window", ("stream", "window"), latencies.windows)
+
+
+def _histograms(
+    prefix: str, of: str, labels: tuple[str, ...], figures_by_label: Mapping[Any, Figures]
+) -> Iterator[Metric]:
+    for field, name, text in (
+        ("latency", "latency_seconds", "Time from arrival until the outputs were taken"),
+        ("seconds", "processing_seconds", "Time of processing"),
+        ("statements", "statements", "Statements"),
+        ("rate", "statements_per_second", "Statements per second of processing"),
+    ):
+        family = HistogramMetricFamily(f"squall_{prefix}_{name}", f"{text}, {of}", labels=labels)
+        for values, figures in figures_by_label.items():
+            distribution = getattr(figures, field)
+            family.add_metric(values, list(distribution.cumulative()), distribution.total)
+        yield family
 
 
 def _counter(name: str, text: str, labels: tuple[str, ...], counts: Mapping[Any, float]) -> Metric:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from squall.contracts import PlanChange
+from squall.observe.latency import Latencies
 from squall.streams import DeadLetterFile, Source, Sources, StaticData
 from squall.wording import counted
 
@@ -26,6 +27,7 @@ class Tally:
         left_out: The number of facts that a table leaves out.
         static: The static data of the run.
         plan_changes: The changes of its plan.
+        latencies: The latencies of its batches and windows, if they are measured.
         refused_plan: Why the last better plan could not replace the present one, or ``""``.
         began: When the run began, in seconds of the monotonic clock.
     """
@@ -35,6 +37,7 @@ class Tally:
     static: list[StaticData] = field(default_factory=list)
     plan_changes: Sequence[PlanChange] = ()
     refused_plan: str = ""
+    latencies: Latencies | None = None
     began: float = field(default_factory=time.monotonic)
 
     @property
@@ -97,6 +100,8 @@ def summary(sources: Sources, tally: Tally) -> str:
     if tally.left_out:
         left_out = counted(tally.left_out, "fact")
         lines.append(f"  {left_out} left out: the table has solutions; --format ndjson holds both")
+    if tally.latencies is not None:
+        lines += tally.latencies.lines()
     if tally.plan_changes:
         lines.append(f"  {counted(len(tally.plan_changes), 'change')} of the plan")
     if tally.refused_plan:

@@ -1,11 +1,13 @@
 """Every program at hand, planned by `rete` and by `greedy`, over random data: no plan of `rete` may take much more.
 
-    python -m tests.bench.sweep [FILE or FOLDER ...] [--triples 3000] [--json FILE]
+    python -m tests.bench.sweep [FILE or FOLDER ...] [--conformance] [--triples 3000] [--json FILE]
 
-Without arguments: the rule sets, and the programs of `tests/cases`. A folder stands for all programs in it. The data of
-a program have its predicates, its classes and other constants, and some of its subjects and objects are frequent. Each
-plan runs in a process of its own, in turns; of the pairs in which `rete` takes more than `BOUND` times the CPU time of
-`greedy`, both are run again, and medians are compared.
+Without arguments: the rule sets, and the programs of `tests/cases`. A folder stands for all programs in it, and
+`--conformance` for all that the conformance suites plan (`python -m tests.conformance`). The data of a program have its
+predicates, its classes and other constants, and some of its subjects and objects are frequent. Each plan runs in a
+process of its own, in turns; of the pairs in which `rete` takes more than `BOUND` times the CPU time of `greedy`, both
+are run again, and medians are compared. Another run counts the rows that all nodes output: these do not depend on the
+machine, and they also compare plans that take too little time to be measured.
 """
 
 from __future__ import annotations
@@ -15,21 +17,26 @@ import json
 import os
 import resource
 import sys
+import traceback
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import chain, islice
 from pathlib import Path
 from random import Random
 from statistics import median
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from rich.console import Console
 from rich.table import Table
 
 import squall
 from squall import plugins, rulesets
+from squall.builders.local.job import IteratorJob
+from squall.contracts import Options
 from squall.errors import SquallError
 from squall.model import GRAPH, AtomPattern, Pattern, Slot, System, rules
 from squall.model.walk import walk
@@ -37,10 +44,11 @@ from squall.process.recursion import deep_recursion
 from squall.rdf import XSD, Event, Term, Triple, iri, is_iri, literal
 from squall.testing import PREFIXES
 from squall.testing.cases import parse
+from tests import conformance
 
 BOUND = 1.2
 """The largest ratio of CPU time, and of memory, of the plan of `rete` to that of `greedy`."""
-MIN_SECONDS, MIN_BYTES = 0.2, 20_000_000
+MIN_SECONDS, MIN_BYTES, MIN_ROWS = 0.2, 20_000_000, 30_000
 """Of plans that take less than this both ways, the ratio says nothing."""
 MAX_SECONDS, MAX_MEMORY = 60, 6_000_000_000
 REPETITIONS = 3
@@ -57,15 +65,16 @@ class Program(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What a run takes: CPU time in seconds, memory in bytes, and how many outputs it has. A run that takes too much
-    has infinite costs."""
+    """What a run takes: CPU time in seconds, memory in bytes, how many outputs it has, and how many rows its nodes
+    output. A run that takes too much has infinite costs."""
 
     seconds: float
     memory: float
     outputs: int
+    rows: float = 0
 
 
-TOO_MUCH = Cost(float("inf"), float("inf"), -1)
+TOO_MUCH = Cost(float("inf"), float("inf"), -1, float("inf"))
 
 
 @dataclass(frozen=True)
@@ -77,11 +86,12 @@ class Comparison:
     rete: Cost
 
     @property
-    def ratios(self) -> tuple[float, float]:
-        """The ratios of CPU time and of memory, of `rete` to `greedy`; 1 where neither takes much."""
+    def ratios(self) -> tuple[float, float, float]:
+        """The ratios of CPU time, of memory and of rows, of `rete` to `greedy`; 1 where neither takes much."""
         return (
             _ratio(self.rete.seconds, self.greedy.seconds, MIN_SECONDS),
             _ratio(self.rete.memory, self.greedy.memory, MIN_BYTES),
+            _ratio(self.rete.rows, self.greedy.rows, MIN_ROWS),
         )
 
     @property
@@ -117,11 +127,45 @@ def compiled(program: Program) -> System | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             system = squall.compile(program.text, lexer=program.language, prefixes=PREFIXES)
-            for planner in PLANNERS:
-                squall.plan(system, planner)
     except (SquallError, RecursionError):
         return None
-    return system
+    return system if _can_plan(system) else None
+
+
+def _can_plan(system: System) -> bool:
+    try:
+        for planner in PLANNERS:
+            squall.plan(system, planner)
+    except (SquallError, RecursionError):
+        return False
+    return True
+
+
+class _PlanningEnds(BaseException):
+    """Ends a case of a suite when it plans a system."""
+
+
+def conformance_systems(corpus: Path, every: int = 1) -> Iterator[tuple[str, System]]:
+    """Yields what the cases of the conformance suites plan first, with the names of the cases.
+
+    Args:
+        corpus: The folder of the suites.
+        every: Takes only each n-th case of a suite, as a sample.
+    """
+    systems: list[System] = []
+
+    def plan(system: System, *arguments: Any, **options: Any) -> None:
+        systems.append(system)
+        raise _PlanningEnds
+
+    for suite in conformance.SUITES:
+        place = conformance.place_of(suite, corpus)
+        for case in islice(conformance.cases_of(suite, corpus), 0, None, every) if place.exists() else ():
+            with patch.object(squall, "plan", plan), suppress(Exception, _PlanningEnds):
+                case.run(conformance.Stages())
+            while systems:
+                if _can_plan(system := systems.pop()):
+                    yield f"{suite} {case.name}", system
 
 
 def random_events(system: System, triples: int) -> list[Event]:
@@ -167,27 +211,43 @@ def _triple(part: Any) -> tuple[Slot, ...]:
     return part.arguments[-3:] if isinstance(part, AtomPattern) and part.relation == GRAPH else ()
 
 
-def cost(system: System, planner: str, events: Sequence[Event]) -> Cost:
-    """Returns what a run takes, in a process of its own."""
+def cost(system: System, planner: str, events: Sequence[Event], count_rows: bool = False) -> Cost:
+    """Returns what a run takes, in a process of its own: the rows, or all else.
+
+    Raises:
+        RuntimeError: The run has failed in another way than by an error of its data.
+    """
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reader)
-        with suppress(SquallError, MemoryError), os.fdopen(writer, "w") as report:
-            json.dump(_run(system, planner, events), report)
-        os._exit(0)
+        code = 1
+        try:
+            with suppress(SquallError, MemoryError), os.fdopen(writer, "w") as report:
+                json.dump(_run(system, planner, events, count_rows), report)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
     os.close(writer)
     with os.fdopen(reader) as report:
         text = report.read()
-    os.waitpid(child, 0)
+    _, status = os.waitpid(child, 0)
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status):
+        raise RuntimeError(f"the run of the plan of `{planner}` has failed")
     return Cost(*json.loads(text)) if text else TOO_MUCH
 
 
 @deep_recursion()
-def _run(system: System, planner: str, events: Sequence[Event]) -> Cost:
+def _run(system: System, planner: str, events: Sequence[Event], count_rows: bool) -> Cost:
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     plan = squall.plan(system, planner)
+    if count_rows:
+        job = IteratorJob(plan, Options(measure=True))
+        outputs = sum(1 for _ in job.run([events]))
+        return Cost(0, 0, outputs, sum(metric.rows or 0 for metric in job.node_metrics().values()))
     before = resource.getrusage(resource.RUSAGE_SELF)
     outputs = sum(1 for _ in squall.run(plan, list(events)))
     after = resource.getrusage(resource.RUSAGE_SELF)
@@ -199,21 +259,23 @@ def compared(name: str, system: System, triples: int) -> Comparison:
     """Returns the costs of a program with both planners: of one run, or medians where `rete` seems to take more."""
     events = random_events(system, triples)
     costs: dict[str, list[Cost]] = {planner: [] for planner in PLANNERS}
+    rows = {planner: cost(system, planner, events, count_rows=True).rows for planner in PLANNERS}
     while True:
         for planner, measured in costs.items():
-            measured.append(cost(system, planner, events))
+            measured.append(cost(system, planner, events)._replace(rows=rows[planner]))
         comparison = Comparison(name, _median(costs["greedy"]), _median(costs["rete"]))
         if max(comparison.ratios) <= BOUND or len(costs["rete"]) == REPETITIONS:
             return comparison
 
 
 def _median(costs: Sequence[Cost]) -> Cost:
-    return Cost(median(item.seconds for item in costs), median(item.memory for item in costs), costs[0].outputs)
+    seconds, memory = median(item.seconds for item in costs), median(item.memory for item in costs)
+    return Cost(seconds, memory, costs[0].outputs, costs[0].rows)
 
 
 def table(comparisons: Iterable[Comparison], most: int) -> Table:
     """Returns the table of the comparisons in which `rete` takes most, by ratio."""
-    result = Table("program", "CPU ratio", "memory ratio", "greedy s", "rete s", "greedy MB", "rete MB")
+    result = Table("program", "CPU ratio", "memory ratio", "row ratio", "greedy s", "rete s", "greedy MB", "rete MB")
     for item in sorted(comparisons, key=lambda item: -max(item.ratios))[:most]:
         costs = (item.greedy.seconds, item.rete.seconds, item.greedy.memory / 1e6, item.rete.memory / 1e6)
         result.add_row(item.program, *(f"{ratio:.2f}" for ratio in item.ratios), *(f"{number:.2f}" for number in costs))
@@ -223,31 +285,41 @@ def table(comparisons: Iterable[Comparison], most: int) -> Table:
 def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m tests.bench.sweep", description="Compares the planners' plans.")
     parser.add_argument("paths", nargs="*", type=Path, metavar="FILE")
+    parser.add_argument("--conformance", action="store_true", help="compare what the conformance suites plan, too")
+    parser.add_argument("--every", type=int, default=1, help="take only each n-th case of a conformance suite (1)")
     parser.add_argument("--triples", type=int, default=3000, help="triples of the data of each program (3000)")
     parser.add_argument("--most", type=int, default=10, help="rows of the table (10)")
     parser.add_argument("--json", type=Path, help="write all costs there, too")
     request = parser.parse_args(given)
     comparisons: dict[System, Comparison] = {}
+    failures: list[str] = []
     refused = 0
-    for program in programs(request.paths):
-        system = compiled(program)
+    named = [(program.name, compiled(program)) for program in programs(request.paths)]
+    for name, system in chain(
+        named, conformance_systems(conformance.corpus(), request.every) if request.conformance else ()
+    ):
         if system is None:
             refused += 1
         elif system not in comparisons:
-            comparisons[system] = compared(program.name, system, request.triples)
+            try:
+                comparisons[system] = compared(name, system, request.triples)
+            except RuntimeError as error:
+                failures.append(f"{name}: {error}")
     console = Console(width=None if sys.stdout.isatty() else 160)
     console.print(table(comparisons.values(), request.most))
     worse = [item for item in comparisons.values() if max(item.ratios) > BOUND]
-    better = [item for item in comparisons.values() if min(item.ratios) < 1 / BOUND]
+    better = [item for item in comparisons.values() if item not in worse and min(item.ratios) < 1 / BOUND]
     print(f"{len(comparisons)} programs; rete takes over {BOUND} times as much in {len(worse)}, less in {len(better)}")
     print(f"{refused} programs are refused, or need others", file=sys.stderr)
     for item in comparisons.values():
         if not item.is_same:
             print(f"{item.program}: {item.greedy.outputs} and {item.rete.outputs} outputs", file=sys.stderr)
+    for failure in failures:
+        print(failure, file=sys.stderr)
     if request.json:
         rows = [asdict(item) | {"ratios": item.ratios} for item in comparisons.values()]
         request.json.write_text(json.dumps(rows, indent=1) + "\n")
-    return 1 if worse or not all(item.is_same for item in comparisons.values()) else 0
+    return 1 if worse or failures or not all(item.is_same for item in comparisons.values()) else 0
 
 
 if __name__ == "__main__":

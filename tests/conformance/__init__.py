@@ -108,10 +108,14 @@ def run(suite: str, folder: Path, stages: Stages, every: int = 1) -> Iterator[Ou
         folder: The folder of the corpus.
         every: Runs only every n-th case, as a sample.
     """
-    cases = _listed(import_module(SUITES[suite]).cases(place_of(suite, folder)))
-    for case in islice(cases, 0, None, every):
+    for case in islice(cases_of(suite, folder), 0, None, every):
         status, reason = _outcome(case, stages)
         yield Outcome(suite, case.name, status, reason)
+
+
+def cases_of(suite: str, folder: Path) -> Iterator[Case]:
+    """Yields the cases of a suite of the corpus in a folder."""
+    return _listed(import_module(SUITES[suite]).cases(place_of(suite, folder)))
 
 
 def _listed(cases: Iterable[Case]) -> Iterator[Case]:

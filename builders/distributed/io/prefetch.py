@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -29,12 +30,14 @@ class PrefetchedBatch(NamedTuple):
         lost: the dead letters that came with them.
         current_offsets: the offsets of the sources after the batch.
         positions: up to where the sources have been read.
+        arrived: when the first of the events arrived, in seconds of `time.monotonic`.
     """
 
     events: Sequence[Event]
     lost: Sequence[DeadLetter]
     current_offsets: Sequence[Any]
     positions: Mapping[int, str]
+    arrived: float
 
 
 class EndOfSources(NamedTuple):
@@ -114,9 +117,9 @@ class Prefetcher:
     def _part(self, events: Sequence[Event]) -> PrefetchedBatch:
         dead_letters = tuple(self.lost)
         self.lost.clear()
-        return PrefetchedBatch(
-            events, dead_letters, self.inputs.current_offsets() if self._keeps else (), self.inputs.positions()
-        )
+        current_offsets = self.inputs.current_offsets() if self._keeps else ()
+        arrived = self.inputs.arrived or time.monotonic()
+        return PrefetchedBatch(events, dead_letters, current_offsets, self.inputs.positions(), arrived)
 
     def _read(self) -> None:
         try:

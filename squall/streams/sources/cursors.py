@@ -30,8 +30,9 @@ class Cursor:
         self._tracked = tracked
         self._taken_count = 0
         """The number of events that have been output."""
-        self._positions: deque[tuple[int, str]] = deque()
-        """For each batch that has not been output completely, the number of events up to its end, and its position."""
+        self._positions: deque[tuple[int, str, float | None]] = deque()
+        """For each batch that has not been output completely, the number of events up to its end, its position, and
+        when it arrived."""
 
     def resume(self, offset: SourceOffset, pending: Iterable[Event], bound: int) -> None:
         """Restores the offset, the buffered events and the bound of a checkpoint."""
@@ -39,8 +40,14 @@ class Cursor:
         self.pending.extend(pending)
         self.bound = bound
 
-    def put(self, batch: Sequence[Event] | None, offset: SourceOffset) -> None:
-        """Adds a batch, and the offset of the source behind it. None instead of a batch is the end of the source."""
+    def put(self, batch: Sequence[Event] | None, offset: SourceOffset, arrived: float | None = None) -> None:
+        """Adds a batch, and the offset of the source behind it. None instead of a batch is the end of the source.
+
+        Args:
+            batch: The events, or None.
+            offset: The offset behind them.
+            arrived: When they arrived, in seconds of `time.monotonic`, if a thread has received them.
+        """
         self.ended = batch is None
         for event in batch or ():
             self.bound = max(self.bound, event.time)
@@ -48,7 +55,7 @@ class Cursor:
                 self.pending.append(event)
         self.offset = offset
         self._tracked.forward(offset.dead_letters)
-        self._positions.append((self._taken_count + len(self.pending), offset.position))
+        self._positions.append((self._taken_count + len(self.pending), offset.position, arrived))
         self._advance_position()
 
     def fill(self, stopped: bool) -> None:
@@ -72,6 +79,11 @@ class Cursor:
     def limit(self) -> int:
         """The time (integer ms) up to which events of other sources can be output."""
         return FOREVER if self.is_silent and not self.pending else self.watermark
+
+    @property
+    def arrival(self) -> float | None:
+        """When the next buffered event arrived, in seconds of `time.monotonic`, if that is known."""
+        return self._positions[0][2] if self._positions else None
 
     def take(self, limit: int) -> list[Event]:
         """Removes and returns the buffered events up to a time."""
@@ -120,8 +132,8 @@ class LiveCursor(Cursor):
     def is_silent(self) -> bool:
         return self.ended or self._clock.now() >= self.deadline
 
-    def put(self, batch: Sequence[Event] | None, offset: SourceOffset) -> None:
-        super().put(batch, offset)
+    def put(self, batch: Sequence[Event] | None, offset: SourceOffset, arrived: float | None = None) -> None:
+        super().put(batch, offset, arrived)
         if batch or self.ended:
             self._heard_at = self._clock.now()
         self._unreleased += 1

@@ -46,6 +46,8 @@ class Sources:
         stop_run: Stops the run, if another process reads the sources. Then `stop` calls it.
         abandon_run: Cancels what other processes or threads do for the run. Then `abandon` calls it.
         stopped: Whether `stop` was called.
+        arrived: When the first event of the current batch arrived, in seconds of `time.monotonic`, if the thread of a
+            live source has received it; None: when the batch is taken.
     """
 
     flush_sink: Callable[[], None] | None = None
@@ -64,6 +66,7 @@ class Sources:
         self.heartbeat = heartbeat
         self.ledgers = ledgers
         self.stopped = False
+        self.arrived: float | None = None
         self._tracked = [TrackedSource(source, ledger) for source, ledger in zip_longest(self.sources, ledgers)]
         self._positions: dict[int, str] = {}
         """The positions up to which sources have been output, by their numbers."""
@@ -277,6 +280,7 @@ class Sources:
                 received = inbox.take(deadline)
                 now = self.clock.now()
                 stamped: list[Event] = []
+                self.arrived = None if received is None else received.arrived
                 if received is not None:
                     self._forward_batch(received.number, received.offset)
                     readers[received.number].release()
@@ -305,6 +309,7 @@ class Sources:
                     deadline = self.clock.now() + self.heartbeat
                 elif _have_ended(cursors, paused):
                     return
+                self.arrived = None
                 watermark = _watermark(cursors)
                 has_advanced = not batch and watermark > latest
                 patience = self._patience(cursors, live.values(), deadline if has_advanced else None)
@@ -340,7 +345,7 @@ class Sources:
         """Returns the events that can be output, and notes the offsets behind them. paused: nothing more is read."""
         for cursor in cursors if not paused else ():
             cursor.fill(self.stopped)
-        batch = _available(cursors)
+        batch, self.arrived = _available(cursors)
         self._note_cursors(cursors)
         return batch
 
@@ -406,16 +411,21 @@ def _checked_sources(sources: Any) -> tuple[Source, ...]:
     return checked
 
 
-def _available(cursors: Sequence[Cursor]) -> list[Event]:
-    """Returns the events that can be output, in the order of time, until a source has no more buffered."""
+def _available(cursors: Sequence[Cursor]) -> tuple[list[Event], float | None]:
+    """Returns the events that can be output, in the order of time, until a source has no more buffered; and when the
+    first of them arrived, if that is known."""
     batch: list[Event] = []
+    arrivals: list[float] = []
     while ready := [cursor for cursor in cursors if cursor.pending]:
         first = min(ready, key=lambda cursor: cursor.pending[0].time)
+        arrival = first.arrival
         events = first.take(min((cursor.limit for cursor in cursors if cursor is not first), default=FOREVER))
         batch += events
+        if events and arrival is not None:
+            arrivals.append(arrival)
         if not events or not first.pending:
             break
-    return batch
+    return batch, min(arrivals, default=None)
 
 
 def _watermark(cursors: Sequence[Cursor]) -> int:
@@ -438,7 +448,7 @@ def _receive(inbox: Inbox, live: Mapping[int, LiveCursor], until: int | None) ->
     """
     received, has_news = inbox.take(until), False
     while received is not None:
-        live[received.number].put(received.batch, received.offset)
+        live[received.number].put(received.batch, received.offset, received.arrived)
         has_news = has_news or received.batch is None or bool(received.batch)
         received = inbox.take(0)
     return has_news

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, takewhile
@@ -101,11 +102,13 @@ class ReadBatch(NamedTuple):
         number: The number of the source.
         batch: The events, or None at the end of the source.
         offset: The offset behind the batch.
+        arrived: When the thread received it, in seconds of `time.monotonic`.
     """
 
     number: int
     batch: Sequence[Event] | None
     offset: SourceOffset = SourceOffset()
+    arrived: float | None = None
 
 
 def position_of(source: Source) -> str:
@@ -168,7 +171,7 @@ class ReaderThread:
     def _read(self) -> None:
         try:
             for batch in self._tracked.source.batches():
-                received = ReadBatch(self._number, batch, self._tracked.current_offset())
+                received = ReadBatch(self._number, batch, self._tracked.current_offset(), time.monotonic())
                 self._slots.acquire()
                 if self._stopped:
                     return
