@@ -20,7 +20,7 @@ from squall.model.systems import System
 from squall.rdf import OWL, Atom, Fact, Term, Triple, iri
 from squall.rdf.compounds import SAME_NAMES
 from squall.reasoning.binding_times import heads, is_plain
-from squall.reasoning.reduction import patterns, with_decided_filters
+from squall.reasoning.reduction import patterns, with_evaluated_constants
 from squall.reasoning.substitution import substituted, unifier
 from squall.reasoning.templates import is_open
 from squall.rulesets import VARIANT
@@ -37,7 +37,7 @@ def with_identity(rule: System) -> Iterator[System]:
         pairs = (part for part in patterns(rule) if isinstance(part, Pattern) and part.predicate == SAME)
         pattern = next((part for part in pairs if part.subject != part.object), None)
         if pattern is None:
-            decided = with_decided_filters(rule)
+            decided = with_evaluated_constants(rule)
             if decided is None:
                 return
             rule = replace(decided, joinables=tuple(dict.fromkeys(decided.joinables)))
@@ -66,7 +66,7 @@ def is_reflexive(rule: System, head: FactPattern) -> bool:
         return values is None
     instance: System = substituted(rule, values)
     result = next(heads(instance))
-    return result.slots[0] == result.slots[-1] or with_decided_filters(instance) is None
+    return result.slots[0] == result.slots[-1] or with_evaluated_constants(instance) is None
 
 
 @dataclass(frozen=True)

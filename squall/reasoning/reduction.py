@@ -6,20 +6,21 @@ the same of a part of its body (theta-subsumption; G. Plotkin, A Note on Inducti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
 from squall import functions
 from squall.functions.datatypes import NOT_IDENTICAL
 from squall.model.consequences import Construct
-from squall.model.expressions import Call, Filter
+from squall.model.deadlines import is_pure
+from squall.model.expressions import Bind, Call, Filter, Predicate
 from squall.model.fact_shapes import Shapes, shape
-from squall.model.patterns import AtomPattern, FactPattern
+from squall.model.patterns import AtomPattern, FactPattern, Variable
 from squall.model.systems import System
 from squall.rdf import Term
 from squall.reasoning.binding_times import heads, is_helper
-from squall.reasoning.substitution import matches, matching, substituted, with_canonical_names
+from squall.reasoning.substitution import Substitution, matches, matching, substituted, with_canonical_names
 
 
 def with_single_heads(rule: System) -> Iterator[System]:
@@ -41,26 +42,37 @@ def patterns(rule: System) -> tuple[FactPattern, ...]:
     return cast(tuple[FactPattern, ...], rule.joinables)
 
 
-def with_decided_filters(rule: System) -> System | None:
-    """Returns a plain rule without the filters that are true of constants; None if one is false."""
-    undecided = []
+def with_evaluated_constants(rule: System) -> System | None:
+    """Returns a plain rule whose expressions of constants are evaluated; None if it derives nothing."""
+    values: dict[Variable, Term] = {}
+    remaining: dict[Predicate, None] = {}
     for predicate in rule.predicates:
-        value = _truth(predicate.expression) if isinstance(predicate, Filter) else None
-        if value is False:
-            return None
-        if value is None and predicate not in undecided:
-            undecided.append(predicate)
-    return replace(rule, predicates=tuple(undecided))
+        match current := substituted(predicate, values):
+            case Filter(expression=Call(function=function, arguments=(first, second))) if (
+                function == NOT_IDENTICAL and first == second
+            ):
+                return None
+            case Filter(expression=Call() as test) if _is_known(test) and functions.lookup(test.function).truth:
+                if not _result(test):
+                    return None
+            case Bind(variable=variable, expression=Call() as call) if _is_known(call):
+                value = _result(call)
+                if not isinstance(value, str):
+                    return None
+                values[variable] = Term(value)
+            case _:
+                remaining[current] = None
+    result: System = substituted(replace(rule, predicates=tuple(remaining)), values)
+    return result
 
 
-def _truth(test: Call) -> bool | None:
-    """Returns whether a test is true, or None if it depends on variables."""
-    function = functions.lookup(test.function)
-    if test.function == NOT_IDENTICAL and test.arguments[0] == test.arguments[1]:
-        return False
-    if not all(isinstance(argument, str) for argument in test.arguments) or not function.pure or function.timed:
-        return None
-    return bool(function.evaluate(*cast(tuple[Term, ...], test.arguments)))
+def _is_known(call: Call) -> bool:
+    """Returns whether a call has one value in any run: its arguments are terms."""
+    return all(isinstance(argument, str) for argument in call.arguments) and is_pure(call, in_any_run=True)
+
+
+def _result(call: Call) -> object:
+    return functions.lookup(call.function).evaluate(*call.arguments)
 
 
 class Rules:
@@ -81,7 +93,7 @@ class Rules:
 
         Rules that the new one makes redundant are removed.
         """
-        decided = with_decided_filters(replace(rule, joinables=tuple(dict.fromkeys(rule.joinables))))
+        decided = with_evaluated_constants(replace(rule, joinables=tuple(dict.fromkeys(rule.joinables))))
         if decided is None or is_tautology(decided):
             return None
         canonical = with_canonical_names(decided)
@@ -126,8 +138,22 @@ def subsumes(general: System, special: System) -> bool:
     if values is None:
         return False
     return any(
-        set(substituted(general, candidate).predicates) <= set(special.predicates)
+        _has_predicates(general.predicates, special.predicates, candidate)
         for candidate in matches(patterns(general), patterns(special), values)
+    )
+
+
+def _has_predicates(general: Sequence[Predicate], special: Sequence[Predicate], values: Substitution) -> bool:
+    """Returns whether each of some predicates is one of others, where variables have names of others."""
+    if not general:
+        return True
+    first: Predicate = substituted(general[0], values)
+    if first in special:
+        return _has_predicates(general[1:], special, values)
+    return isinstance(first, Bind) and any(
+        _has_predicates(general[1:], special, {**values, first.variable: candidate.variable})
+        for candidate in special
+        if isinstance(candidate, Bind) and replace(candidate, variable=first.variable) == first
     )
 
 

@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 from squall.contracts import Options
 from squall.errors import SquallError, TranslatorError, UsageError, raise_all
 from squall.model.consequences import Construct, Select
 from squall.model.expressions import Call, Filter, Predicate
-from squall.model.fact_shapes import overlaps, shape
+from squall.model.fact_shapes import Shapes, overlaps, shape
 from squall.model.fixed_schema import FixedSchema
 from squall.model.patterns import AtomPattern, FactPattern, Pattern, Variable
 from squall.model.reading import rules, variables
@@ -191,9 +192,9 @@ class _Evaluation:
         triples = (Triple(*fact.arguments) for fact in self.derived if _is_record(fact))
         self.closure: frozenset[Fact] = schema.union(triples, (f for f in self.derived if not _is_record(f)))
         self.names = frozenset(term for triple in self.closure if isinstance(triple, Triple) for term in triple)
-        self.static_patterns = tuple(
-            dict.fromkeys(pattern for rule in self.plain for pattern in self.times.static_patterns(rule))
-        )
+        self.static_patterns: set[FactPattern] = set()
+        self.readers: Shapes[_Reader] = Shapes()
+        self._numbers = count()
         self.report = Report(sum(isinstance(fact, Triple) for fact in self.closure))
         self.report.generic = {rule.name: _reason(rule) for rule in self.others}
         self.origin = rules[0].origin if rules else None
@@ -242,22 +243,34 @@ class _Evaluation:
             UsageError: Data would change the schema.
         """
         # In one piece: a fixpoint of instances and resolvents, and what ends it.
-        residual = Rules()
-        plain = [rule for rule in self.plain if rule.joinables]
-        pending = self._instances(plain)
+        residual, combined = Rules(), Rules()
+        of_data: Shapes[System] = Shapes()
+        pending = [rule for rule in self.plain if rule.joinables]
+        for rule in pending:
+            combined.add(rule)
         resolvents = 0
         while pending:
-            added = [rule for instance in pending if (rule := residual.add(instance)) is not None]
-            changing = [rule for rule in added if self._changes_schema(next(heads(rule)))]
-            new = [resolvent for rule in changing for resolvent in self._resolvents(rule, plain)]
-            resolvents += len(new)
-            if resolvents > MAX_RESOLVENTS or any(len(rule.joinables) > MAX_PREMISES for rule in new):
-                raise _data_change_schema(changing[0])
-            plain += new
-            pending = self._instances(new)
+            instances, readers = self._instances(pending)
+            pairs = [(rule, reader) for reader in readers for rule in of_data.overlapping(shape(reader.pattern))]
+            for reader in readers:
+                self.static_patterns.add(reader.pattern)
+                self.readers.add(shape(reader.pattern), reader)
+            for rule in filter(None, map(residual.add, instances)):
+                head = next(heads(rule))
+                pairs += ((rule, reader) for reader in self._readers_of(head))
+                of_data.add(shape(head), rule)
+            pending = []
+            for rule, reader in pairs:
+                resolvent = self._resolvent(rule, reader)
+                if resolvent is None or (resolvent := combined.add(resolvent)) is None:
+                    continue
+                pending.append(resolvent)
+                resolvents += 1
+                if resolvents > MAX_RESOLVENTS or len(resolvent.joinables) > MAX_PREMISES:
+                    raise _data_change_schema(rule)
         for rule in self.others:
             for head in heads(rule):
-                if self._changes_schema(head) or is_open(head):
+                if is_open(head) or any(self._readers_of(head)):
                     raise _data_change_schema(rule)
         remaining = derivable(residual, self.others)
         self.report.instances = Counter(rule.name for rule in remaining)
@@ -268,15 +281,20 @@ class _Evaluation:
     def refusals(self, programs: Sequence[System]) -> Iterator[TranslatorError]:
         """Yields an error for each rule of programs that derives what is read before the run."""
         for rule, template in derived_templates(programs):
-            if self._changes_schema(template):
+            if any(self._readers_of(template)):
                 message = f"`{rule.name}` derives what the schema says, which is fixed if rule sets are specialised"
                 yield TranslatorError(message, template.origin or rule.origin, HINT)
 
     # The instances of rules over the closed schema
 
-    def _instances(self, pending: Sequence[System]) -> list[System]:
-        """Returns the instances of plain rules whose static patterns are evaluated. Those without data are left out."""
+    def _instances(self, pending: Sequence[System]) -> tuple[list[System], list[_Reader]]:
+        """Returns the instances of plain rules whose static patterns are evaluated, and what read these patterns.
+
+        Rules without data are left out. An instance may have static patterns in its turn: the object of `rdf:type` may
+        come to be a class of the schema's own language, and a term of a list a cell.
+        """
         instances: list[System] = []
+        readers: list[_Reader] = []
         names: frozenset[Term] = frozenset()
         while pending:
             queries: list[_Query] = []
@@ -284,11 +302,12 @@ class _Evaluation:
                 static = self.times.static_patterns(rule, names)
                 if static:
                     queries.append(_Query.of(rule, static))
+                    readers += (_Reader(rule, pattern, next(self._numbers)) for pattern in static)
                 elif rule.joinables and not self._is_known(next(heads(rule))):
                     instances.append(rule)
             pending = [instance for instance in self._solved(queries) if not is_tautology(instance)]
             names = self.names
-        return instances
+        return instances, readers
 
     def _is_known(self, head: FactPattern) -> bool:
         """Returns whether a head is a fact of the closed schema."""
@@ -315,37 +334,31 @@ class _Evaluation:
 
     # Rules by which data would change the schema
 
-    def _changes_schema(self, head: FactPattern) -> bool:
-        """Returns whether a head of data can be a fact that is read before the run."""
-        if is_open(head):
-            return False  # see `guarded`
-        return any(self._clashes(head, pattern) for pattern in self.static_patterns)
+    def _readers_of(self, head: FactPattern) -> Iterator[_Reader]:
+        """Yields the readers of what is known before the run that would read a head of data."""
+        if not is_open(head):  # see `guarded`
+            yield from (reader for reader in self.readers.overlapping(shape(head)) if self._is_of_schema(head))
 
-    def _clashes(self, head: FactPattern, pattern: FactPattern) -> bool:
-        if not overlaps(shape(head), shape(pattern)):
-            return False
-        is_cell = isinstance(head, Pattern) and head.predicate in LIST_CELLS
-        return (
-            not (is_cell and isinstance(head, Pattern) and isinstance(head.subject, str)) or head.subject in self.names
+    def _is_of_schema(self, head: FactPattern) -> bool:
+        """Returns whether a head is of the schema if a static pattern matches it. Data have lists of their own."""
+        if not (isinstance(head, Pattern) and head.predicate in LIST_CELLS and isinstance(head.subject, str)):
+            return True
+        return head.subject in self.names
+
+    def _resolvent(self, rule: System, reader: _Reader) -> System | None:
+        """Returns the rule that reads what a rule of data derives for the schema, with its premises in its place."""
+        own = renamed(rule, reader.number)
+        values = unifier(next(heads(own)), reader.pattern)
+        if values is None or not self._is_of_schema(next(heads(rule))):
+            return None
+        further_joinables = tuple(part for part in reader.rule.joinables if part != reader.pattern)
+        combined = replace(
+            reader.rule,
+            joinables=(*own.joinables, *further_joinables),
+            predicates=(*own.predicates, *reader.rule.predicates),
         )
-
-    def _resolvents(self, rule: System, readers: Sequence[System]) -> Iterator[System]:
-        """Yields the rules that read what a rule of data derives for the schema, with its premises in its place."""
-        for number, reader in enumerate(readers):
-            for pattern in self.times.static_patterns(reader):
-                own = renamed(rule, number)
-                values = unifier(next(heads(own)), pattern)
-                if values is None or not self._clashes(next(heads(rule)), pattern):
-                    continue
-                further_joinables = tuple(joinable for joinable in reader.joinables if joinable != pattern)
-                combined = replace(
-                    reader,
-                    joinables=(*own.joinables, *further_joinables),
-                    predicates=(*own.predicates, *reader.predicates),
-                )
-                resolvent: System = substituted(combined, values)
-                if not is_tautology(resolvent):
-                    yield resolvent
+        resolvent: System = substituted(combined, values)
+        return resolvent
 
     def guarded(self, residual: Sequence[System]) -> list[System]:
         """Returns rules with a test that what they derive does not change the schema, where it might.
@@ -367,6 +380,21 @@ class _Evaluation:
             guards = equality.guard(number, names, self.closure)
             guarded += [replace(guard, origin=self.origin) for guard in guards]
         return guarded
+
+
+@dataclass(frozen=True, eq=False)
+class _Reader:
+    """A static pattern of a rule.
+
+    Attributes:
+        rule: The rule.
+        pattern: The pattern.
+        number: A number that no other reader has.
+    """
+
+    rule: System
+    pattern: FactPattern
+    number: int
 
 
 @dataclass(frozen=True)
