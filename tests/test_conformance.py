@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,32 +28,36 @@ from tests.conformance.evaluations import compare, timed_lines
 WHERE = corpus()
 
 
-LONG = {"csrbench", "lubm", "owl1-wg-tests", "owl2-tests"}
-"""The suites that take seconds: in `make test` they run with one planner."""
-LONGER = {"jena-owl"}
-"""The suites that take minutes."""
+LONG = {"csrbench", "lubm"}
+"""The suites that take tens of seconds: one planner runs them, and both do in `make test-all`."""
+LONGER = {"jena-owl": 0, "owl1-wg-tests": 6, "owl2-tests": 6}
+"""The suites that take minutes: one case in so many runs, with one planner (0: none), and all do in `make test-all`."""
 
 
-def _is_slow(suite: str, planner: str) -> bool:
-    return suite in LONGER or (suite in LONG and planner == "greedy")
+def _runs(suite: str, planner: str) -> Iterator[Any]:
+    """Yields the runs of a suite with a planner: each has the number of cases of which one runs."""
+    every = LONGER.get(suite, 1)
+    is_slow = planner == "greedy" and (suite in LONG or suite in LONGER)
+    if every != 1:
+        yield pytest.param(suite, planner, 1, marks=pytest.mark.slow)
+    if every and not (is_slow and every > 1):
+        yield pytest.param(suite, planner, every, marks=[pytest.mark.slow] if is_slow else [])
 
 
-RUNS = [
-    pytest.param(suite, planner, marks=[pytest.mark.slow] if _is_slow(suite, planner) else [])
-    for suite in SUITES
-    for planner in ("greedy", "rete")
-]
+RUNS = [run for suite in SUITES for planner in ("greedy", "rete") for run in _runs(suite, planner)]
 
 
 @pytest.mark.more
-@pytest.mark.parametrize(("suite", "planner"), RUNS)
-def test_suite(suite: str, planner: str) -> None:
+@pytest.mark.parametrize(("suite", "planner", "every"), RUNS)
+def test_suite(suite: str, planner: str, every: int) -> None:
     if not place_of(suite, WHERE).exists():
         pytest.skip("conformance data not found: set SQUALL_CONFORMANCE")
-    outcomes = list(run(suite, WHERE, Stages(planner=planner)))
+    outcomes = list(run(suite, WHERE, Stages(planner=planner), every))
     assert any(outcome.status == "passed" for outcome in outcomes)
     failed = [str(outcome) for outcome in outcomes if outcome.status == "failed"]
     assert not failed, "\n".join(failed)
+    if every > 1:
+        return
     page = documented.documented(documented.PAGE.read_text(encoding="utf-8"))
     hint = "python -m tests.conformance --docs"
     assert documented.counts_of(outcomes) == page[suite], f"docs/testing.md has other counts: {hint}"
@@ -76,32 +82,6 @@ def test_the_page_has_a_row_for_each_suite() -> None:
     assert documented.with_counts(text, rows) == text
     changed = documented.with_counts(text, {"cqels": (6, 0, 0)})
     assert documented.documented(changed) == rows | {"cqels": (6, 0, 0)}
-
-
-SAMPLES = {
-    "squall": 9, "jena-rules": 50, "rif-w3c": 30, "w3c-rdf-tests": 150, "csparql-engine": 15, "csrbench": 50,
-    "instans": 20, "rif-owl2rl-weaver": 9, "owl2-tests": 100, "owl1-wg-tests": 50, "jena-owl": 50,
-}  # fmt: skip
-"""The sampling rates of suites: in `make test`, one case in so many runs on other builders; in `make test-all`, all
-do."""
-ELSEWHERE = [
-    pytest.param(suite, builder, often, marks=[getattr(pytest.mark, builder), *slow])
-    for builder in ("spark", "beam")
-    for suite, every in SAMPLES.items()
-    for often, slow in ((every, []), (1, [pytest.mark.slow]))
-]
-
-
-@pytest.mark.more
-@pytest.mark.parametrize(("suite", "builder", "every"), ELSEWHERE)
-def test_suite_elsewhere(suite: str, builder: str, every: int) -> None:
-    pytest.importorskip({"spark": "pyspark", "beam": "apache_beam"}[builder])
-    if not place_of(suite, WHERE).exists():
-        pytest.skip("conformance data not found: set SQUALL_CONFORMANCE")
-    outcomes = list(run(suite, WHERE, Stages(builder=builder), every))
-    assert any(outcome.status == "passed" for outcome in outcomes)
-    failed = [str(outcome) for outcome in outcomes if outcome.status == "failed"]
-    assert not failed, "\n".join(failed)
 
 
 def _iri(name: str) -> dict[str, str]:

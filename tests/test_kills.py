@@ -33,7 +33,7 @@ from tests.test_durable import PROGRAM, timed_lines
 
 pytestmark = pytest.mark.more
 
-PATIENCE = 120
+PATIENCE = 300
 KILLS = pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])
 LAST = """100000000 <http://example.org/last> <http://example.org/in> <http://example.org/last> .
 200000000 <http://example.org/last> <http://example.org/note> <http://example.org/last> .

@@ -197,7 +197,7 @@ def test_live_input_gives_a_streaming_dataframe(plan: Any, spark: Any, tmp_path:
 
     go(ROWS[:4], 1)
     assert found() == [(2, "5")]
-    assert json.loads(max((tmp_path / "state" / "commits").glob("[0-9]*.json")).read_text())["worked"] == 3
+    assert json.loads(max((tmp_path / "state" / "commits").glob("[0-9]*.json")).read_text())["processed_until"] == 3
     go([ROWS[4], (4, *ROWS[0][1:])], 2)
     assert found() == expected(plan)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import rdflib
 from owlrl import DeductiveClosure, RDFS_Semantics
 
-from tests.bench.peers.rdflib import nodes
-from tests.bench.peers.reasonable import plain
+from tests.bench.peers.rdflib import lines_of_data, nodes
 from tests.bench.works import Answer, Evaluate, Task
 
 
@@ -19,6 +18,6 @@ def prepare(task: Task) -> Evaluate:
 
     def evaluate() -> Answer:
         DeductiveClosure(RDFS_Semantics).expand(graph)
-        return Answer(plain(triple for triple in graph if triple not in inputs))
+        return Answer(lines_of_data(triple for triple in graph if triple not in inputs))
 
     return evaluate

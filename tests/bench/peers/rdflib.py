@@ -8,11 +8,13 @@ import rdflib
 from rdflib.plugins.sparql import prepareQuery
 from rdflib.plugins.sparql.sparql import Query
 
-from squall.rdf import Term, term, to_rdflib
+from squall.rdf import OWL, RDF, RDFS, XSD, Term, term, to_rdflib
 from tests.bench.works import Answer, Evaluate, Statement, Task
 
 Node = rdflib.term.Node
 Nodes = tuple[Node, Node, Node]
+GENERAL = tuple(f"<{vocabulary}" for vocabulary in (OWL, RDF, RDFS, XSD))
+HIERARCHY = frozenset(f"<{RDFS}{name}>" for name in ("subPropertyOf", "subClassOf"))
 
 
 def prepare(task: Task) -> Evaluate:
@@ -36,6 +38,19 @@ def nodes(statement: Statement) -> Nodes:
 
 def lines(triples: Iterable[Nodes]) -> Iterator[str]:
     return (f"{' '.join(map(term, triple))} ." for triple in triples)
+
+
+def lines_of_data(triples: Iterable[Nodes]) -> Iterator[str]:
+    """Yields the lines of triples that are about the data and their schema.
+
+    What reasoners derive about classes and identity in general is left out.
+    """
+    for triple in triples:
+        subject, predicate, object = map(term, triple)
+        is_reflexive = predicate in HIERARCHY and subject == object
+        is_general = predicate == f"<{OWL}sameAs>" or subject.startswith(GENERAL) or object.startswith(GENERAL)
+        if not (is_reflexive or is_general or subject.startswith('"')):
+            yield f"{subject} {predicate} {object} ."
 
 
 def ask(graph: rdflib.Graph, query: Query) -> list[Nodes]:

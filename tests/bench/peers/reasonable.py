@@ -6,18 +6,15 @@ of properties (rdfs5), so that it is given it, and need not find it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from rdflib.term import Node
 from reasonable import PyReasoner
 
-from squall.rdf import OWL, RDF, RDFS, XSD, term
+from squall.rdf import RDFS
+from tests.bench.peers.rdflib import lines_of_data
 from tests.bench.works import Answer, Evaluate, Statement, Task
 
-GENERAL = tuple(f"<{vocabulary}" for vocabulary in (OWL, RDF, RDFS, XSD))
 SUBPROPERTY = f"<{RDFS}subPropertyOf>"
-SCHEMA = frozenset((SUBPROPERTY, f"<{RDFS}subClassOf>"))
 
 
 def prepare(task: Task) -> Evaluate:
@@ -31,7 +28,7 @@ def prepare(task: Task) -> Evaluate:
 
     def evaluate() -> Answer:
         result = reasoner.reason()
-        return Answer(line for line in chain(extra, plain(result)) if line not in lines)
+        return Answer(line for line in chain(extra, lines_of_data(result)) if line not in lines)
 
     return evaluate
 
@@ -42,13 +39,3 @@ def hierarchy(static: set[Statement]) -> set[Statement]:
     while result := {(a, p, d) for a, p, b in results for c, _, d in results if b == c} - results:
         results |= result
     return results
-
-
-def plain(triples: Iterable[tuple[Node, Node, Node]]) -> Iterator[str]:
-    """Returns the facts that are about the data and their schema."""
-    for triple in triples:
-        subject, predicate, object = map(term, triple)
-        reflexive = predicate in SCHEMA and subject == object
-        general = predicate == f"<{OWL}sameAs>" or subject.startswith(GENERAL) or object.startswith(GENERAL)
-        if not reflexive and not general and not subject.startswith('"'):
-            yield f"{subject} {predicate} {object} ."
