@@ -125,7 +125,7 @@ def plan(
     for pass_ in passes:
         result = pass_(result, statistics)
     if replaceable:
-        result = replace(canonical_columns(result), planner="replaceable rete")
+        result = canonical_columns(result)
     return partitioned(result)
 
 

@@ -22,7 +22,7 @@ from squall.contracts import Builder, Job, Options, Output, Planner, R, check_op
 from squall.errors import SquallError, UsageError, raise_all
 from squall.model import Report, System
 from squall.model.windows import LANDMARK, Window, as_window
-from squall.plan import Plan
+from squall.plan import Plan, Planning
 from squall.plan.validation import check
 from squall.process.gc_tuning import no_collection
 from squall.process.recursion import deep_recursion
@@ -187,12 +187,19 @@ def plan(
         if "replaceable" not in signature(make_plan).parameters:
             raise UsageError(f"the planner `{planner}` makes no replaceable plans", hint="the planner `rete` does")
         settings["replaceable"] = True
-    if statistics is None:
-        return check(make_plan(system, **settings))
-    if "statistics" not in signature(make_plan).parameters:
-        raise UsageError(f"the planner `{planner}` has no use for statistics", hint="the planner `rete` has")
-    loaded_statistics = _loaded(statistics)
-    return replace(check(make_plan(system, statistics=loaded_statistics, **settings)), statistics=loaded_statistics)
+    if statistics is not None:
+        if "statistics" not in signature(make_plan).parameters:
+            raise UsageError(f"the planner `{planner}` has no use for statistics", hint="the planner `rete` has")
+        settings["statistics"] = _loaded(statistics)
+    made = check(make_plan(system, **settings))
+
+    def plan_again(planning: Planning) -> Plan:
+        same = planning.planner == made.planner
+        return plan(
+            system, planner if same else planning.planner, planning.statistics, replaceable=planning.replaceable
+        )
+
+    return replace(made, plan_again=plan_again, **settings)
 
 
 def _loaded(statistics: Statistics | str | Path) -> Statistics:
@@ -231,13 +238,10 @@ def build(plan: Plan, builder: str | Builder = "iterator", options: Options | No
     def limited(plan: Plan) -> Plan:
         if run_options.max_depth != MAX_NESTING_DEPTH:
             plan = limit_nesting(plan, run_options.max_depth)
+        if (plan_again := plan.plan_again) is not None:
+            plan = replace(plan, plan_again=lambda planning: limited(plan_again(planning)))
         return plan if run_options.max_terms == plan.max_terms else replace(plan, max_terms=run_options.max_terms)
 
-    if (replan := run_options.replan) is not None:
-        plan_for = replan.plan_for
-        run_options = replace(
-            run_options, replan=replace(replan, plan_for=lambda statistics: limited(plan_for(statistics)))
-        )
     return make_job(limited(plan), run_options)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, cast, runt
 
 from squall.errors import BuilderError
 from squall.model import System
-from squall.plan import MAX_CREATED_TERMS, Plan
+from squall.plan import MAX_CREATED_TERMS, Plan, Planning
 from squall.rdf import Boolean, Evaluated, Event, Fact, Quad, Solution, Term
 
 Result = Fact | Quad | Solution | Boolean | Evaluated
@@ -22,7 +22,6 @@ Result = Fact | Quad | Solution | Boolean | Evaluated
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    from squall.plan.cardinality import Statistics
     from squall.plan.node_metrics import NodeMetric
 
     R = TypeVar("R", bound=Result, default=Result, covariant=True)
@@ -139,16 +138,15 @@ class Interval(NamedTuple):
 class Replanning:
     """How a run replaces its plan while it runs, where another order of joins is cheaper for what it has stored.
 
+    The plan that the run begins with has to be replaceable (`squall.plan`).
+
     Attributes:
-        plan_for: Returns a replaceable plan of the program (`squall.plan`) for data with some statistics. The plan that
-            the run begins with has to be replaceable, too.
         interval: After how many statements the run looks for a better plan.
         min_gain: How many times as expensive the present plan has to be, as estimated.
         confirmations: How many times in a row it has to be.
         max_share: The largest share of the run's processor time that looking for better plans may take.
     """
 
-    plan_for: Callable[[Statistics], Plan]
     interval: int = 2000
     min_gain: float = 1.5
     confirmations: int = 2
@@ -275,21 +273,11 @@ class BuilderCapabilities:
     batch_metrics: bool = False
 
 
-class SavedPlanning(NamedTuple):
-    """How the program of a checkpoint was planned.
-
-    Attributes:
-        statistics: The statistics of the data that the plan is for, or None if there were none.
-    """
-
-    statistics: Statistics | None
-
-
 B = TypeVar("B", bound=Callable[..., Any])
 
 
 def declare_capabilities(
-    capabilities: BuilderCapabilities, read_planning: Callable[[Path], SavedPlanning | None] | None = None
+    capabilities: BuilderCapabilities, read_planning: Callable[[Path], Planning | None] | None = None
 ) -> Callable[[B], B]:
     """Decorates a builder with what it declares.
 
@@ -313,13 +301,13 @@ def capabilities_of(builder: Any) -> BuilderCapabilities:
     return declared if isinstance(declared, BuilderCapabilities) else BuilderCapabilities()
 
 
-def saved_planning(builder: Any, checkpoint: Path) -> SavedPlanning | None:
+def saved_planning(builder: Any, checkpoint: Path) -> Planning | None:
     """Returns how the program of a builder's checkpoint was planned, so that a run that resumes is planned alike.
 
     None: There is no checkpoint yet, or it does not say so.
     """
     read_planning = getattr(builder, "read_planning", None)
-    return cast(SavedPlanning | None, read_planning(checkpoint)) if callable(read_planning) else None
+    return cast(Planning | None, read_planning(checkpoint)) if callable(read_planning) else None
 
 
 def check_options(options: Options, builder: Any, name: str) -> None:
@@ -469,11 +457,12 @@ class PlanChange(NamedTuple):
 
     Attributes:
         watermark: The time (integer ms) up to which the run had processed its input.
-        gain: How many times as expensive the plan before was, as estimated.
+        gain: How many times as expensive the plan before was, as estimated. None: the run has resumed, and the plan
+            before was that of its checkpoint.
     """
 
     watermark: int
-    gain: float
+    gain: float | None
 
 
 @runtime_checkable

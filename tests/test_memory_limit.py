@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import squall
-from squall.builders.local.job import IteratorJob
+from squall.builders.local.job import IteratorJob, build
 from squall.builders.runtime import memory_limit
 from squall.builders.runtime.tuning import Tuning
-from squall.contracts import Interval, Options
+from squall.contracts import Interval, Options, saved_planning
 from squall.errors import ArgumentError, BuilderError, UsageError
 from squall.process.memory import ResidentMemory, parse_size, size_text
 from squall.rdf import Event, Triple, iri
@@ -49,7 +49,7 @@ def distinct_times(count: int) -> list[Event]:
     return [Event(number, (Triple(iri(f"{E}s{number}"), AT, iri(E + "place")),)) for number in range(count)]
 
 
-def set_memory(job: IteratorJob, memory: FakeMemory) -> None:
+def set_memory(job: IteratorJob, memory: Any) -> None:
     limit = job.memory_limit
     assert limit is not None
     limit.memory = memory
@@ -151,6 +151,77 @@ def test_all_inputs_are_divided_without_a_change_of_outputs() -> None:
         tuning = Tuning(first_join_part=1, min_facts_per_instant=1 << 60)
         outputs = IteratorJob(plan, Options(memory_limit=HUGE), tuning).run([events])
         assert sorted(map(str, outputs)) == sorted(map(str, IteratorJob(plan, Options()).run([events])))
+
+
+# A better plan
+
+CHAIN = f"PREFIX : <{E}> SELECT ?a ?d {{ ?a :p ?b . ?b :q ?c . ?c :r ?d }}"
+
+
+class StoredRows:
+    """A memory that holds what the nodes of a job store, and nothing else."""
+
+    def __init__(self, job: IteratorJob) -> None:
+        self.job = job
+
+    def bytes(self) -> int:
+        return sum(self.job.dataflow.state().values())
+
+
+def last_rare(count: int) -> list[list[Event]]:
+    """Returns a chain of triples in which each second meets many of the first, and few of the third."""
+
+    def fact(number: int) -> Triple:
+        if number % 40 == 0:
+            return Triple(iri(f"{E}c{number - 2}"), iri(f"{E}r"), iri(f"{E}d"))
+        middle = iri(f"{E}b{number // 2 % 5}")
+        ends = iri(f"{E}a{number}"), iri(f"{E}c{number}")
+        return Triple(ends[0], iri(f"{E}p"), middle) if number % 2 else Triple(middle, iri(f"{E}q"), ends[1])
+
+    return [[Event(number, (fact(number),))] for number in range(2, count)]
+
+
+def chain_job(replaceable: bool = True, **options: Any) -> IteratorJob:
+    system = squall.compile(CHAIN, lexer="sparql", window="RANGE 1h")
+    job = IteratorJob(
+        squall.plan(system, replaceable=replaceable), Options(**options), Tuning(min_facts_per_instant=HUGE)
+    )
+    if job.memory_limit is not None:
+        set_memory(job, StoredRows(job))
+    return job
+
+
+def test_a_run_that_reaches_its_limit_moves_to_a_plan_that_stores_less() -> None:
+    batches, limit = last_rare(400), 1500
+    free = chain_job()
+    outputs = sorted(map(str, free.run(batches)))
+    assert StoredRows(free).bytes() > 2 * limit
+    with pytest.raises(BuilderError, match="the most of all nodes: so many rows hold at the same time\n"):
+        list(chain_job(replaceable=False, memory_limit=limit).run(batches))
+    job = chain_job(memory_limit=limit)
+    assert sorted(map(str, job.run(batches))) == outputs
+    assert len(job.plan_changes) == 1
+    assert StoredRows(job).bytes() < limit
+
+
+def test_a_run_that_has_replaced_its_plan_ends_if_it_needs_more_nevertheless() -> None:
+    job = chain_job(memory_limit=500)
+    with pytest.raises(BuilderError, match="hold at the same time; its plan has been replaced by a better one before"):
+        list(job.run(last_rare(400)))
+    assert len(job.plan_changes) == 1
+
+
+def test_a_run_with_a_checkpoint_moves_to_a_plan_that_stores_less(tmp_path: Path) -> None:
+    batches = last_rare(400)
+    options: dict[str, Any] = {"seed": 1, "checkpoint": tmp_path, "memory_limit": 1500}
+    outputs = sorted(map(str, chain_job(seed=1).run(batches)))
+    job = chain_job(**options)
+    assert sorted(map(str, job.run(batches))) == outputs
+    assert len(job.plan_changes) == 1
+    planning = saved_planning(build, tmp_path)
+    assert planning is not None
+    assert planning.statistics is not None
+    assert list(chain_job(**options).run(batches)) == []
 
 
 # With a checkpoint

@@ -32,8 +32,8 @@ from squall.builders.runtime.operators.state import Stateful
 from squall.builders.runtime.state import Slot, StateChangelog, live_deltas
 from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.builders.runtime.zset import Delta
-from squall.contracts import SavedPlanning
 from squall.errors import BuilderError
+from squall.plan import Planning
 
 Migrate = Callable[
     [Mapping[Slot, Sequence[Delta]], Mapping[str, str], Mapping[str, str], Collection[str]], dict[Slot, list[Delta]]
@@ -41,7 +41,7 @@ Migrate = Callable[
 """Removes the state of removed rules (`squall.builders.local.migration.without_removed_rules`)."""
 SlotDeltas = tuple[str, int, Sequence[Delta]]
 """The key of an operator's state, one of its slots, and deltas of it."""
-FORMAT = 7
+FORMAT = 8
 """The version of the file. Any other version is refused."""
 CHECKPOINT_FILE = "checkpoint.jsonl"
 _DRAFT_FILE = f"{CHECKPOINT_FILE}.tmp"
@@ -53,17 +53,15 @@ class Owner(NamedTuple):
     Attributes:
         identity: Digests by kind and name: rules, options, sources and sinks.
         state_kinds: The kind of each operator state, by its key (`squall.builders.local.migration.state_kinds`).
-        planned_by: The planner and the statistics of the plan.
+        planning: How the program was planned (`squall.builders.local.identity.planning_data`).
         seed: The seed of the run (`squall.plan.seeds`), which does not change.
-        statistics: The statistics of the plan (`squall.plan.cardinality.Statistics.data`), or None if there are none.
         schema: The schema that is compiled into the plan (`squall.builders.local.identity.schema_of`).
     """
 
     identity: Mapping[str, Mapping[str, str]]
     state_kinds: Mapping[str, str]
-    planned_by: str
+    planning: Mapping[str, Any]
     seed: int
-    statistics: Any
     schema: Sequence[str]
 
 
@@ -93,10 +91,10 @@ def saved_seed(folder: Path) -> int | None:
     return None if header is None else int(header["seed"])
 
 
-def read_planning(folder: Path) -> SavedPlanning | None:
+def read_planning(folder: Path) -> Planning | None:
     """Returns how the program of the checkpoint in a folder was planned; None if there is none."""
     header = _saved_header(folder)
-    return None if header is None else planning_of_data(folder, header["statistics"])
+    return None if header is None else planning_of_data(folder, header["planning"])
 
 
 def _saved_header(folder: Path) -> dict[str, Any] | None:
@@ -315,7 +313,7 @@ class Checkpoint:
             changes = ["the state of its nodes"]
         only_removed_rules = all(change.startswith(WITHOUT_RULES) for change in changes)
         if not only_removed_rules or self._migrate is None:
-            replanned = plan_change(changes, saved.planned_by, self.owner.planned_by)
+            replanned = plan_change(changes, *self._plannings(saved))
             other_schema = schema_change(changes, saved.schema, self.owner.schema)
             difference_text = "; ".join((*changes, *replanned, *other_schema))
             hint = (
@@ -327,6 +325,11 @@ class Checkpoint:
             )
             raise BuilderError(f"the checkpoint `{self.folder}` is that of another run: {difference_text}", hint=hint)
         return saved.state_kinds
+
+    def _plannings(self, saved: Owner) -> tuple[str, str]:
+        """Returns how the program was planned before, and how it is planned now, as phrases."""
+        before, now = (planning_of_data(self.folder, owner.planning) for owner in (saved, self.owner))
+        return str(before), str(now)
 
     def _damaged(self) -> BuilderError:
         return BuilderError(f"`{self.path}` holds no complete checkpoint", hint=NEW_CHECKPOINT)

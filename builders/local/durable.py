@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from squall.builders.local.adaptation import statement_count
 from squall.builders.local.batch_metrics import measured_batches
 from squall.builders.local.checkpoint import Checkpoint, Owner, Progress
 from squall.builders.local.event_loop import EventLoop, Outputs
-from squall.builders.local.identity import rule_digests, schema_of, statistics_data
+from squall.builders.local.identity import planning_data, rule_digests, schema_of
 from squall.builders.local.migration import state_kinds, without_removed_rules
 from squall.builders.local.replay import ReplayedBatches
 from squall.contracts import CheckpointedSink, Interval, Output, TwoPhaseCommitSink
@@ -78,8 +78,10 @@ class DurableRun:
                 yield from self._unsaved(self.event_loop.process(batch))
                 self._count(batch)
                 if batch and self.event_loop.is_near_memory_limit:  # a run that resumes gets further each time
+                    self._note_plan(self.event_loop.adaptation.save_memory())
                     self._save()
-                    raise self.event_loop.memory_error()
+                    if self.event_loop.is_near_memory_limit:
+                        raise self.event_loop.memory_error()
             if not self.inputs.stopped:
                 yield from self._unsaved(self.event_loop.drain())
             self._save(last=not self.inputs.stopped)
@@ -103,6 +105,8 @@ class DurableRun:
         event_loop.states.enable_changelog()
         if progress is None:
             self._save(started=False)
+        elif self._note_plan(event_loop.adaptation.move_to_wanted()):
+            self._save(progress.started)
         return progress is not None and progress.started
 
     def _unsaved(self, outputs_by_time: Iterable[Outputs]) -> Iterator[Output]:
@@ -115,13 +119,15 @@ class DurableRun:
         statements = statement_count(batch)
         self._statement_count += statements
         self._is_saved = self._is_saved and not batch
-        adaptation = self.event_loop.adaptation
-        old_keys = None if adaptation is None else adaptation.count(statements)
+        has_moved = self._note_plan(self.event_loop.adaptation.count(statements))
+        if has_moved or (not self._is_saved and self._is_due(self.interval)):
+            self._save()
+
+    def _note_plan(self, old_keys: Mapping[str, str] | None) -> bool:
+        """Notes that the run has another plan, if it has: with the key that each state had before. Returns that."""
         if old_keys is not None:
             self.checkpoint.replan(self._owner_of(), old_keys)
-            self._save()
-        elif not self._is_saved and self._is_due(self.interval):
-            self._save()
+        return old_keys is not None
 
     def _is_due(self, interval: Interval) -> bool:
         elapsed_ms = (time.monotonic() - self._saved_at) * 1000
@@ -152,9 +158,7 @@ class DurableRun:
 def _owner(event_loop: EventLoop, batches: Iterable[Sequence[Event]]) -> Owner:
     """Returns what a checkpoint of a run belongs to."""
     plan, identity = event_loop.plan, _identity(event_loop, batches)
-    return Owner(
-        identity, state_kinds(event_loop), plan.planned_by, event_loop.seed, statistics_data(plan), schema_of(plan)
-    )
+    return Owner(identity, state_kinds(event_loop), planning_data(plan), event_loop.seed, schema_of(plan))
 
 
 def _identity(event_loop: EventLoop, batches: Iterable[Sequence[Event]]) -> dict[str, dict[str, str]]:

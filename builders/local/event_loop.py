@@ -12,11 +12,11 @@ from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 
-from squall.builders.local.adaptation import adaptation_of
+from squall.builders.local.adaptation import Adaptation
 from squall.builders.local.event_buffer import EventBuffer
 from squall.builders.local.updates import UpdateSteps
 from squall.builders.runtime.dataflow import Dataflow
-from squall.builders.runtime.memory_limit import MemoryLimit
+from squall.builders.runtime.memory_limit import MAX_SHARE_BETWEEN_BATCHES, MemoryLimit
 from squall.builders.runtime.multiway_join import fuse_joins
 from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.output import SinkOperator
@@ -84,8 +84,8 @@ class EventLoop:
         needs_complete_instants = any(isinstance(op, EventTimeOperator) for op in operators)
         self.buffer = EventBuffer(needs_complete_instants, options.ledger, SchemaGuard(plan))
         """The events whose instant may not be complete yet."""
-        self.adaptation = adaptation_of(self)
-        """What looks for better plans, if the options ask for it."""
+        self.adaptation = Adaptation(self)
+        """What looks for better plans."""
 
     @property
     def needs_complete_instants(self) -> bool:
@@ -161,14 +161,25 @@ class EventLoop:
             yield from self._process_events(self.buffer.complete(timely))
 
     def check_memory(self) -> None:
-        """Checks the memory between two batches. Raises BuilderError if it is larger than the limit of the run."""
-        if self.memory_limit is not None:
-            self.memory_limit.check(self.snapshot_dataflow or self.dataflow, self._buffered_facts)
+        """Checks the memory between two batches, and moves to a better plan if the limit of the run is near.
+
+        Raises:
+            BuilderError: The memory is larger than the limit nevertheless.
+        """
+        limit = self.memory_limit
+        if limit is None or (share := limit.share()) <= MAX_SHARE_BETWEEN_BATCHES:
+            return
+        if share > 1 or self.adaptation.may_look:
+            self.adaptation.save_memory()
+            share = limit.share()
+        if share > 1:
+            raise self.memory_error()
 
     def memory_error(self) -> BuilderError:
         """Returns the error for a run that ends because of its memory limit."""
         assert self.memory_limit is not None
-        return self.memory_limit.error(self.snapshot_dataflow or self.dataflow, self._buffered_facts)
+        dataflow = self.snapshot_dataflow or self.dataflow
+        return self.memory_limit.error(dataflow, self._buffered_facts, self.adaptation.memory_note)
 
     @property
     def _buffered_facts(self) -> int:
@@ -177,7 +188,7 @@ class EventLoop:
     @property
     def is_near_memory_limit(self) -> bool:
         """Whether the run should end between two batches, so that nothing has to be repeated when it resumes."""
-        return self.memory_limit is not None and self.memory_limit.is_near()
+        return self.memory_limit is not None and self.memory_limit.share() > MAX_SHARE_BETWEEN_BATCHES
 
     def end(self) -> Iterator[Outputs]:
         """Ends the input: every instant is complete.
@@ -292,17 +303,24 @@ class EventLoop:
         """
         if self.snapshot_dataflow:
             raise CannotReplan("the run has no incremental state yet")
+        if self.options.measure:
+            raise CannotReplan("the metrics of nodes are those of one plan")
         seeded = with_seed(plan, self.seed)
         dataflow, old_keys = replanned(self.dataflow, seeded, self.watermark, self.tuning)
-        buffered = self.states[BUFFERED_EVENTS]
+        own_states = {key: self.states[key] for key in (BUFFERED_EVENTS, PENDING_UPDATES) if key in self.states}
+        kept_keys = {key: old for key, old in old_keys.items() if old is not None}
+        update_steps = self.update_steps
         self.plan = plan
         vars(self).pop("states", None)
         self._use(dataflow)
+        if update_steps is not None:
+            update_steps.continue_with(dataflow, {old: key for key, old in kept_keys.items()})
+            self.update_steps = update_steps
         if self.memory_limit is not None:
             self.memory_limit.set_plan(plan)
             dataflow.limit_memory(self.memory_limit)
-        self.states[BUFFERED_EVENTS] = buffered
-        return {key: old for key, old in {**old_keys, BUFFERED_EVENTS: BUFFERED_EVENTS}.items() if old is not None}
+        self.states.update(own_states)
+        return kept_keys | {key: key for key in own_states}
 
     # State
 

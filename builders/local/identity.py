@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from squall.contracts import SavedPlanning
 from squall.errors import BuilderError
-from squall.plan import Node, Plan
+from squall.plan import Node, Plan, Planning
 from squall.plan.cardinality import Statistics
 from squall.plan.fingerprint import fingerprint, node_fingerprint
 from squall.plan.node_rules import rules_by_node
@@ -76,7 +75,7 @@ def plan_change(changes: Sequence[str], before: str, now: str) -> tuple[str, ...
 
     Args:
         changes: The other differences of two runs.
-        before: How the program of the checkpoint was planned (`squall.plan.Plan.planned_by`), or ``""``.
+        before: How the program of the checkpoint was planned (`squall.plan.Planning`), or ``""``.
         now: How the present one is planned.
     """
     if before in ("", now) or not any(change.startswith(CHANGED_RULES) for change in changes):
@@ -114,27 +113,29 @@ def schema_change(changes: Sequence[str], before: Collection[str], now: Collecti
                 yield f"its schema is {word} {shown}{more}"
 
 
-def planning_of_data(checkpoint: Path, data: Any) -> SavedPlanning:
+def planning_of_data(checkpoint: Path, data: Any) -> Planning:
     """Returns how the program of a checkpoint was planned.
 
     Args:
         checkpoint: The folder, for the message.
-        data: The statistics as a JSON value, or None if there were none.
+        data: The JSON value of `planning_data`.
 
     Raises:
-        BuilderError: The value is no statistics.
+        BuilderError: The value is none.
     """
     try:
-        return SavedPlanning(None if data is None else Statistics.of_data(data))
+        planning = Planning(**data)
+        statistics = None if planning.statistics is None else Statistics.of_data(planning.statistics)
+        return planning._replace(statistics=statistics)
     except (ValueError, KeyError, TypeError) as error:
         raise BuilderError(
             f"the statistics in the checkpoint `{checkpoint}` are damaged", hint=NEW_CHECKPOINT
         ) from error
 
 
-def statistics_data(plan: Plan) -> dict[str, Any] | None:
-    """Returns the statistics of a plan as a JSON value, or None if there are none."""
-    return None if plan.statistics is None else plan.statistics.data
+def planning_data(plan: Plan) -> dict[str, Any]:
+    """Returns how a program was planned, as a JSON value."""
+    return {**plan.planning._asdict(), "statistics": None if plan.statistics is None else plan.statistics.data}
 
 
 def unknown_format(checkpoint: Path, number: object, readable: int) -> BuilderError:

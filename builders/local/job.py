@@ -21,12 +21,11 @@ from squall.contracts import (
     Options,
     Output,
     PlanChange,
-    SavedPlanning,
     SupportsFilterPushDown,
     declare_capabilities,
 )
-from squall.errors import BuilderError
-from squall.plan import Plan
+from squall.errors import BuilderError, SquallError
+from squall.plan import Plan, Planning
 from squall.plan.node_metrics import NodeMetric
 from squall.plan.seeds import FIXED_SEED, with_seed
 from squall.rdf import Event
@@ -34,7 +33,7 @@ from squall.streams import Sources
 from squall.streams.clock import beginning
 
 
-def _read_planning(checkpoint: Path) -> SavedPlanning | None:
+def _read_planning(checkpoint: Path) -> Planning | None:
     from squall.builders.local.checkpoint import read_planning  # on demand: most runs have no use for it
 
     return read_planning(checkpoint)
@@ -71,18 +70,40 @@ def _seed(options: Options) -> int:
     return FIXED_SEED if options.seed is None else options.seed
 
 
+def _plan_of_checkpoint(plan: Plan, options: Options) -> Plan:
+    """Returns the plan of the run whose checkpoint is to be resumed, if it is another plan of the same program."""
+    if options.checkpoint is None or plan.plan_again is None:
+        return plan
+    planning = _read_planning(options.checkpoint)
+    if planning is None or planning == plan.planning:
+        return plan
+    try:
+        before = plan.plan_again(planning)
+    except SquallError:  # such as a planner that is not installed: if the plan was another one, the checkpoint says so
+        return plan
+    return plan if before == plan else before
+
+
 class IteratorJob(EventLoop):
-    """A job of the iterator builder. `run` may be called once."""
+    """A job of the iterator builder. `run` may be called once.
+
+    A run that resumes begins with the plan of its checkpoint, and then moves to the plan that is given here.
+    """
 
     def __init__(self, plan: Plan, options: Options, tuning: Tuning = DEFAULT_TUNING) -> None:
+        if options.replan is not None and not plan.replaceable:
+            raise BuilderError("the run cannot replace its plan", hint="plan the program with `replaceable=True`")
         if options.replan is not None and options.measure:
             raise BuilderError(
                 "the metrics of nodes are those of one plan", hint="leave `--adapt` or `--profile-nodes` out"
             )
         seed = _seed(options)
+        wanted, plan = plan, _plan_of_checkpoint(plan, options)
         can_begin_as_snapshots = fits(plan) and not options.measure and options.checkpoint is None
         snapshot_dataflow = SnapshotDataflow(with_seed(plan, seed), tuning) if can_begin_as_snapshots else None
         super().__init__(plan, options, snapshot_dataflow, tuning, seed)
+        if plan is not wanted:
+            self.adaptation.wanted = wanted
         self._has_begun = False
         self.predicates = None if options.measure else predicates_to_read(plan)  # what is measured is all that is read
 
@@ -101,12 +122,12 @@ class IteratorJob(EventLoop):
     @property
     def plan_changes(self) -> Sequence[PlanChange]:
         """The changes of the plan while the job ran (`squall.contracts.ReplacesPlans`)."""
-        return () if self.adaptation is None else self.adaptation.changes
+        return self.adaptation.changes
 
     @property
     def refused_plan(self) -> str:
         """Why the last better plan could not replace the present one (`squall.contracts.ReplacesPlans`)."""
-        return "" if self.adaptation is None else self.adaptation.refused
+        return self.adaptation.refused
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.contracts.Job.run`."""
@@ -130,8 +151,7 @@ class IteratorJob(EventLoop):
         for batch in measured_batches(self, inputs):
             for outputs in self.process(batch):
                 yield from outputs
-            if self.adaptation is not None:
-                self.adaptation.count(statement_count(batch))
+            self.adaptation.count(statement_count(batch))
             self.check_memory()
         for outputs in self.end():
             yield from outputs

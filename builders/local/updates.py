@@ -7,7 +7,7 @@ Static data have no next instant. There steps follow one another at once until n
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.operators.update import GraphUpdate
@@ -40,6 +40,19 @@ class UpdateSteps:
     def next_step_time(self) -> int:
         """The time of the next step (integer ms), or FOREVER."""
         return min(self.pending, default=FOREVER)
+
+    def continue_with(self, dataflow: Dataflow, new_ids: Mapping[str, str]) -> None:
+        """Continues with a dataflow of another plan of the same program.
+
+        Args:
+            dataflow: The other dataflow.
+            new_ids: The ids that the update nodes have there.
+        """
+        self.dataflow = dataflow
+        self.pending = {
+            time: {update: [new_ids[id] for id in ids] for update, ids in graph_updates.items()}
+            for time, graph_updates in self.pending.items()
+        }
 
     def reset_step_count(self) -> None:
         """Resets the number of steps, since an event has come."""

@@ -19,7 +19,8 @@ from squall.wording import counted
 ROWS_BETWEEN_CHECKS = 20_000
 """After so many rows that nodes have made, the memory is looked at. They take 10 MB at most."""
 MAX_SHARE_BETWEEN_BATCHES = 0.9
-"""The share of the limit from which on a run with a checkpoint ends between two batches, with all of its state."""
+"""The share of the limit from which on a run looks for a plan that stores less, between two batches. If the run has a
+checkpoint, and there is none, it ends then, with all of its state."""
 BYTES_PER_OUTPUT = 200
 """So much an output takes, with its fact. All outputs of an instant are made at once, behind the last step."""
 MIN_FAN_OUT = 10
@@ -82,34 +83,26 @@ class MemoryLimit:
         self._unchecked_rows += rows
         if self._unchecked_rows >= ROWS_BETWEEN_CHECKS:
             self._unchecked_rows = 0
-            self.check(dataflow)
+            if self.share() > 1:
+                raise self.error(dataflow)
 
-    def is_near(self) -> bool:
-        """Returns whether a run should end between two batches."""
-        return bool(self.memory.bytes() > MAX_SHARE_BETWEEN_BATCHES * self.max_bytes)
+    def share(self) -> float:
+        """Returns the share of the limit that is needed."""
+        return self._needed_bytes() / self.max_bytes
 
-    def check(self, dataflow: CountsRows, buffered_facts: int = 0) -> None:
-        """Checks the memory.
+    def error(self, dataflow: CountsRows, buffered_facts: int = 0, other_plans: str = "") -> BuilderError:
+        """Returns the error for a run that needs more memory: which node needs it, why, and what the user may do.
 
         Args:
             dataflow: The dataflow.
             buffered_facts: The number of facts whose instant is not complete yet.
-
-        Raises:
-            BuilderError: It is larger than the limit.
-        """
-        if self._needed_bytes() > self.max_bytes:
-            raise self.error(dataflow, buffered_facts)
-
-    def error(self, dataflow: CountsRows, buffered_facts: int = 0) -> BuilderError:
-        """Returns the error for a run that needs more memory: which node needs it, why, and what the user may do.
-
-        The arguments are those of `check`.
+            other_plans: What the run knows of other plans, as a clause.
         """
         state, pending = dataflow.state(), dataflow.pending_rows()
         sizes = Counter({id: state.get(id, 0) + pending.get(id, 0) for id in {*state, *pending}})
         reason, remedy = self._fan_out(state) or self._large_state(sizes, buffered_facts)
         sizes_text = f"{size_text(self._needed_bytes())} of {size_text(self.max_bytes)}"
+        reason = "; ".join(filter(None, (reason, other_plans)))
         return BuilderError(f"the run reaches its memory limit ({sizes_text}): {reason}", hint=f"{remedy}, {_MORE}")
 
     def _needed_bytes(self) -> int:

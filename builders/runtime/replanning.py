@@ -88,6 +88,7 @@ class _Replanning:
                 operators[node.id] = self.filled_join(node, logs)
         replaced = Replaced(operators, self.before.input, self.before.states, nodes)
         dataflow = Dataflow(self.plan, fused=self.fused, tuning=self.tuning, replaced=replaced)
+        dataflow.input.inserted.rename({old_id: id for id, old_id in nodes.items()})
         return dataflow, {key: replaced.old_key(key) for key in dataflow.states}
 
     def equivalent_states(self) -> dict[str, str]:
@@ -95,8 +96,6 @@ class _Replanning:
         equivalent = equivalent_nodes(self.before.plan, self.plan)
         old_ids: dict[str, str] = {}
         for node in self.plan.nodes:
-            if isinstance(node.op, Update):
-                raise CannotReplan("updates insert facts by the nodes of their plan")
             if not is_stateful(node.op) or isinstance(node.op, Join):
                 continue
             ids = [id for id in equivalent.get(node.id, ()) if id not in old_ids.values()]
@@ -106,6 +105,9 @@ class _Replanning:
             if type(self.before.operators[id]) is not type(make_operator(node, self.plan, self.tuning)):
                 raise CannotReplan(f"`{node.id}` stores something else than `{id}` does")
             old_ids[node.id] = id
+        for node in self.before.plan.nodes:
+            if isinstance(node.op, Update) and node.id not in old_ids.values():
+                raise CannotReplan(f"no node of the other plan is known to demand the updates of `{node.id}`")
         return old_ids
 
     def check_scans(self) -> None:

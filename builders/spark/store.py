@@ -37,20 +37,19 @@ from squall.builders.local.identity import (
     PLAN_AS_BEFORE,
     differences,
     plan_change,
+    planning_data,
     planning_of_data,
     renaming_hint,
     rule_digests,
     schema_change,
     schema_of,
-    statistics_data,
     unknown_format,
 )
 from squall.builders.spark import output_files
 from squall.builders.spark.disk_errors import disk_errors
 from squall.builders.spark.join_strategies import JoinStrategies
-from squall.contracts import SavedPlanning
 from squall.errors import BuilderError
-from squall.plan import Plan
+from squall.plan import Plan, Planning
 from squall.plan.fingerprint import node_fingerprint
 
 META, BEGIN, SEED, RUN, READS = "meta.json", "begin.json", "seed.json", "run.json", "reads.json"
@@ -139,7 +138,7 @@ class Store:
         """Makes the folder the plan's. Returns what functions of time return for what always holds (integer ms):
         `begin`, or the saved value where the folder is not new."""
         if self.read(META) is None:
-            self.write(statistics_data(plan), STATISTICS)
+            self.write(planning_data(plan)["statistics"], STATISTICS)
         self.write(_meaning(plan), META)
         return int(self._first(begin, BEGIN))
 
@@ -176,12 +175,12 @@ class Store:
         return str(self._first(uuid.uuid4().hex, RUN))
 
 
-def read_planning(checkpoint: Path) -> SavedPlanning | None:
+def read_planning(checkpoint: Path) -> Planning | None:
     """Returns how the program of a checkpoint was planned; None if there is none yet."""
     file = checkpoint / STATISTICS
     if not ((checkpoint / META).is_file() and file.is_file()):
         return None
-    return planning_of_data(checkpoint, json.loads(file.read_text(encoding="utf-8")))
+    return planning_of_data(checkpoint, {"statistics": json.loads(file.read_text(encoding="utf-8"))})
 
 
 def _meaning(plan: Plan) -> dict[str, Any]:
@@ -191,7 +190,7 @@ def _meaning(plan: Plan) -> dict[str, Any]:
         "format": FORMAT,
         "rules": rule_digests(plan),
         "planner": plan.planner,
-        "planned_by": plan.planned_by,
+        "planned_by": str(plan.planning),
         "plan": hashlib.sha256(f"({nodes})".encode()).hexdigest(),
         "buckets": BUCKET_COUNT,
         "schema": list(schema_of(plan)),
@@ -208,13 +207,13 @@ def check_owner(plan: Plan, checkpoint: Path) -> None:
     if number != FORMAT:
         raise unknown_format(checkpoint, number, FORMAT)
     current = _meaning(plan)
-    if saved_meta | {"planned_by": plan.planned_by, "schema": current["schema"]} == current:
+    if saved_meta | {"planned_by": current["planned_by"], "schema": current["schema"]} == current:
         return
     if saved_meta["planner"] != current["planner"]:
         changes, hint = [f"its planner was `{saved_meta['planner']}`"], PLAN_AS_BEFORE
     else:
         changes = list(differences({"rules": saved_meta["rules"]}, {"rules": current["rules"]}))
-        replanned = plan_change(changes, saved_meta["planned_by"], plan.planned_by)
+        replanned = plan_change(changes, saved_meta["planned_by"], current["planned_by"])
         other_schema = schema_change(changes, saved_meta["schema"], current["schema"])
         changes = [*changes, *replanned, *other_schema] or ["its plan does the same in another way"]
         hint = PLAN_AS_BEFORE if replanned else renaming_hint(saved_meta["rules"], current["rules"])

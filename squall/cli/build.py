@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import stat
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +47,7 @@ from squall.cli.options import (
     static_option,
 )
 from squall.cli.outputs import checkpointed, columns_of, sink_of
-from squall.cli.programs import Semantics, compiled, job_of, planner_of, planning_statistics, replanned
+from squall.cli.programs import Semantics, compiled, is_replaceable, job_of, planner_of, planning_statistics
 from squall.cli.running import run, serving_metrics, warn_of_risks, watched, write_measures
 from squall.cli.written_files import check_written_files
 from squall.errors import UsageError
@@ -317,7 +316,6 @@ def build(
         schema_changes, specialise, same_as, same_as_answers,
     )  # fmt: skip
     system = compiled(programs, lexer, rules, graphs, semantics)
-    make = planner_of(planner, planning_statistics(statistics, planner, builder, checkpoint), replaceable=adapt)
     capabilities = capabilities_of(plugins.load(plugins.BUILDERS, builder))
     settings = tuple(_setting(text) for text in conf)
     target = sink_of(sink, format, timed, types, system)
@@ -335,7 +333,11 @@ def build(
         allow_removed_rules=allow_removed_rules,
         memory_limit=None if memory_limit is None else parse_size(memory_limit),
         batch_interval=_batch_interval(batch_interval, system, capabilities),
+        replan=Replanning(adapt_interval) if adapt else None,
     )
+    planned_for = planning_statistics(statistics, planner, builder, checkpoint)
+    may_replan = is_replaceable(planner, builder, checkpoint is not None or memory_limit is not None)
+    make = planner_of(planner, planned_for, replaceable=adapt or may_replan)
     _check_durability(options, interval)
     if statistics_file and not capabilities.statistics:
         raise UsageError(f"the builder `{builder}` does not collect statistics", hint=_OTHER_BUILDER)
@@ -358,8 +360,6 @@ def build(
     check_streams(system, streams, sources, statics)
     plan = make(system)
     messages.detail(f"planned by `{planner}`: {counted(len(plan.nodes), 'node')}")
-    if adapt:
-        options = replace(options, replan=Replanning(partial(replanned, system, planner), adapt_interval))
     tally = Tally()
     if latency or (metrics is not None and capabilities.batch_metrics):
         tally.latencies = Latencies(plan)

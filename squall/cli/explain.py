@@ -39,6 +39,7 @@ from squall.cli.programs import (
     Semantics,
     check_given,
     compiled,
+    is_replaceable,
     job_of,
     language_writer,
     planner_of,
@@ -136,7 +137,8 @@ def explain(
     _check_format(stage, format)
     if stage != "pps" and measured:
         raise UsageError("node metrics are those of a plan: `--node-metrics` goes with `--stage pps`")
-    make = planner_of(planner, planning_statistics(statistics, planner, builder, checkpoint))
+    planned_for = planning_statistics(statistics, planner, builder, checkpoint)
+    make = planner_of(planner, planned_for, replaceable=is_replaceable(planner, builder, checkpoint is not None))
     namespaces = prefixes_of(prefixes, prefix_files)
     if stage == "tree":
         texts = _trees(programs, lexer, rules, namespaces, format)

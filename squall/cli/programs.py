@@ -187,7 +187,10 @@ def check_given(programs: Sequence[str], rules: Sequence[str]) -> None:
 def planning_statistics(
     statistics: Path | None, planner: str, builder: str, checkpoint: Path | None
 ) -> Statistics | Path | None:
-    """Returns the statistics to plan with. A run that resumes is planned as its checkpoint was, and says so.
+    """Returns the statistics to plan with: those that the user has named, or else those of the checkpoint.
+
+    A builder that does not replace plans resumes with the plan of the checkpoint only. Then the statistics are those of
+    the checkpoint, and a warning says so if the user has named others.
 
     Args:
         statistics: The file that the user has named.
@@ -196,11 +199,14 @@ def planning_statistics(
         checkpoint: The folder of the checkpoint, if the run has one.
     """
     from squall import plugins
-    from squall.contracts import saved_planning
+    from squall.contracts import capabilities_of, saved_planning
     from squall.plan.cardinality import Statistics
 
-    planning = None if checkpoint is None else saved_planning(plugins.load(plugins.BUILDERS, builder), checkpoint)
+    loaded = plugins.load(plugins.BUILDERS, builder)
+    planning = None if checkpoint is None else saved_planning(loaded, checkpoint)
     if planning is None or "statistics" not in signature(plugins.load(plugins.PLANNERS, planner)).parameters:
+        return statistics
+    if statistics is not None and capabilities_of(loaded).replans:
         return statistics
     way = f"with{'out statistics' if planning.statistics is None else ' the statistics of its checkpoint'}"
     if statistics is not None and Statistics.load(statistics) != planning.statistics:
@@ -230,9 +236,19 @@ def planner_of(
     return partial(squall.plan, planner=name, statistics=statistics, replaceable=replaceable)
 
 
-def replanned(system: System, planner: str, statistics: Statistics) -> Plan:
-    """Returns a replaceable plan of a system for data with some statistics."""
-    return planner_of(planner, statistics, replaceable=True)(system)
+def is_replaceable(planner: str, builder: str, has_reason: bool) -> bool:
+    """Returns whether the plan of a run is replaceable, although the user has not asked for that by `--adapt`.
+
+    Args:
+        planner: The name of the planner.
+        builder: The name of the builder.
+        has_reason: Whether the run may have a reason to replace its plan: a checkpoint or a limit on its memory.
+    """
+    from squall import plugins
+    from squall.contracts import capabilities_of
+
+    makes_replaceable = "replaceable" in signature(plugins.load(plugins.PLANNERS, planner)).parameters
+    return has_reason and makes_replaceable and capabilities_of(plugins.load(plugins.BUILDERS, builder)).replans
 
 
 def job_of(plan: Plan, builder: str, options: Options) -> Job:

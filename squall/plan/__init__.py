@@ -7,11 +7,11 @@ Nodes are listed inputs first, except along feedback edges. docs/pps.md is the s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from squall.model import Source
 from squall.model.graphs import components
@@ -57,6 +57,26 @@ class Node:
     inputs: tuple[Input, ...] = ()
 
 
+class Planning(NamedTuple):
+    """How a program was planned.
+
+    Attributes:
+        statistics: The statistics of the data that the plan is for, or None if there were none.
+        planner: The name of the planner; ``""`` if it is not known.
+        replaceable: Whether a run may replace the plan.
+    """
+
+    statistics: Statistics | None
+    planner: str = ""
+    replaceable: bool = False
+
+    def __str__(self) -> str:
+        replaceable = ", replaceable," if self.replaceable else ""
+        statistics = "out statistics" if self.statistics is None else f" the statistics {self.statistics.digest}"
+        return f"`{self.planner}`{replaceable} with{statistics}"
+
+
+_NOT_PICKLED = ("graph", "statistics", "plan_again")
 MAX_CREATED_TERMS = 1_000_000
 """The default of `Plan.max_terms`."""
 
@@ -70,12 +90,17 @@ class Plan:
         planner: The name of the planner.
         statistics: The statistics that the plan is for, if there were any. Workers do not get them.
         max_terms: How many terms a recursion may create of terms that it created (`squall.contracts.Options`).
+        replaceable: Whether a run may replace it by a plan for other statistics (`squall.plan`).
+        plan_again: Returns the plan of the same program that is planned in another way. None: it is not known. Workers
+            do not get it.
     """
 
     nodes: tuple[Node, ...]
     planner: str = field(default="", compare=False)
     statistics: Statistics | None = field(default=None, compare=False, repr=False)
     max_terms: int = field(default=MAX_CREATED_TERMS, compare=False)
+    replaceable: bool = field(default=False, compare=False)
+    plan_again: Callable[[Planning], Plan] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def by_id(self) -> dict[str, Node]:
@@ -83,14 +108,13 @@ class Plan:
         return {node.id: node for node in self.nodes}
 
     @property
-    def planned_by(self) -> str:
-        """The planner and the statistics, as a phrase."""
-        statistics = "out statistics" if self.statistics is None else f" the statistics {self.statistics.digest}"
-        return f"`{self.planner}` with{statistics}"
+    def planning(self) -> Planning:
+        """How the program was planned."""
+        return Planning(self.statistics, self.planner, self.replaceable)
 
     def __getstate__(self) -> dict[str, object]:
-        """Returns what is pickled: everything but statistics, and the graph, for which workers would load networkx."""
-        return {name: value for name, value in vars(self).items() if name not in ("graph", "statistics")}
+        """Returns what is pickled: not the statistics, the program, and the graph, for which workers load networkx."""
+        return {name: value for name, value in vars(self).items() if name not in _NOT_PICKLED}
 
     @cached_property
     def graph(self) -> networkx.DiGraph:

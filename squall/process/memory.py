@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import re
 import resource
 import sys
+from contextlib import suppress
 
 from squall.errors import UsageError
 
@@ -32,6 +35,13 @@ class ResidentMemory:
     def __del__(self) -> None:
         if self._file is not None:
             os.close(self._file)
+
+
+def release_memory() -> None:
+    """Gives free memory back to the system, as far as the allocators can: what is in use lies between it."""
+    gc.collect()
+    with suppress(AttributeError, OSError):  # only the C library of GNU has it
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def parse_size(text: str) -> int:

@@ -26,7 +26,6 @@ from squall.builders.runtime.state_statistics import state_statistics
 from squall.contracts import Options, Replanning
 from squall.model import System
 from squall.plan import Plan
-from squall.plan.cardinality import Statistics
 from squall.rdf import Event, Triple, iri
 
 STREAM = "urn:s"
@@ -79,9 +78,6 @@ def measure(name: str, windows: int, repeat: int) -> dict[str, tuple[float, int,
     events = [event for part in phases for event in part]
     best = [best_plan(system, part) for part in phases]
 
-    def plan_for(statistics: Statistics) -> Plan:
-        return squall.plan(system, statistics=statistics, replaceable=True)
-
     def right() -> tuple[float, int, int]:
         runs = [run(plan, part) for plan, part in zip(best, phases, strict=True)]
         return sum(seconds for seconds, _, _ in runs), sum(outputs for _, outputs, _ in runs), 0
@@ -89,10 +85,10 @@ def measure(name: str, windows: int, repeat: int) -> dict[str, tuple[float, int,
     ways: dict[str, Callable[[], tuple[float, int, int]]] = {
         "plan": lambda: run(squall.plan(system), events),
         "right": right,
-        "adapt": lambda: run(squall.plan(system, replaceable=True), events, Replanning(plan_for)),
+        "adapt": lambda: run(squall.plan(system, replaceable=True), events, Replanning()),
     }
     if name == "stable":
-        ways["looks"] = lambda: run(best[0], events, Replanning(plan_for))
+        ways["looks"] = lambda: run(best[0], events, Replanning())
     figures: dict[str, list[tuple[float, int, int]]] = {way: [] for way in ways}
     for _ in range(repeat):
         for way, measured in ways.items():

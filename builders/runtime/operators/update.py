@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from squall.builders.runtime.operators.event_time import EventTimeOperator
@@ -104,6 +104,15 @@ class InsertedFacts(Stateful):
             streams = self.facts.setdefault(cast(Fact, row_fact(cells)), {})
             before, _ = streams.get(stream, ((), 0))
             streams[stream] = (*before, update), int(arrival)
+
+    def rename(self, new_ids: Mapping[str, str]) -> None:
+        """Gives the update nodes other ids."""
+        for fact, streams in self.facts.items():
+            for stream, (updates, time) in streams.items():
+                renamed = [new_ids[id] for id in updates]
+                streams[stream] = renamed, time
+                self.note(0, _inserted_deltas(fact, stream, updates, time, -1))
+                self.note(0, _inserted_deltas(fact, stream, renamed, time, 1))
 
     def size(self) -> int:
         return sum(map(len, self.facts.values()))
