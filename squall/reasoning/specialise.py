@@ -45,9 +45,9 @@ from squall.wording import counted
 
 _DERIVED = iri("urn:x-squall:specialised:derived")
 """The relation of the triples that rules derive of the schema."""
-MAX_RESOLVENTS = 500
+MAX_RESOLVENTS = 200
 """The number of rules that are made for one rule set because data say something of classes and properties."""
-MAX_PREMISES = 8
+MAX_PREMISES = 5
 """The number of patterns that such a rule may have."""
 HINT = "leave out `--specialise`: then the rule set reads the schema while it runs"
 
