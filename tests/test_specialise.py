@@ -90,7 +90,8 @@ def test_a_specialised_rule_set_derives_what_the_generic_one_derives(
         check_law(sets, planner, graph, data)
 
     is_large = not {"owl2rl", "datatypes"}.isdisjoint(sets)
-    hold(law, many // 4 if is_large else many, graph=graphs(IN_OWL if "owl2rl" in sets else IN_RDFS), data=graphs(FACTS))
+    axioms = IN_OWL if "owl2rl" in sets else IN_RDFS
+    hold(law, many // 4 if is_large else many, graph=graphs(axioms), data=graphs(FACTS))
 
 
 OF_THE_SCHEMA_LANGUAGE = [
