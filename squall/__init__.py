@@ -108,9 +108,9 @@ def compile(
         lenient: What rules cannot express of an ontology is left out with a warning, and is no error.
         schema_changes: What is done with a triple in a source that would change the schema: ``error``, or
             ``dead-letters``: then the run goes on without it.
-        same_as: How patterns treat owl:sameAs: ``none`` (like any property), ``axioms`` or ``representative``
-            (docs/semantics.md). The statements that are known before the run are those of `schema`, static data
-            included, and the facts of the programs. None: as a pragma of the programs says, or ``none``.
+        same_as: How patterns treat owl:sameAs: ``none`` (like any property), ``axioms``, ``representative`` or
+            ``provenance`` (docs/semantics.md). The statements that are known before the run are those of `schema`,
+            static data included, and the facts of the programs. None: as a pragma of the programs says, or ``none``.
         same_as_answers: What answers have under ``representative``: ``representatives``, or ``members`` for each term.
 
     Raises:

@@ -51,7 +51,7 @@ def check_compile(programs: Sequence[Any], arguments: Mapping[str, Any]) -> None
     if arguments["schema_changes"] not in SCHEMA_CHANGES:
         message = f"`schema_changes` is `{arguments['schema_changes']}`"
         raise ArgumentError(message, hint=f"it is {' or '.join(f'`{name}`' for name in SCHEMA_CHANGES)}")
-    _check(arguments["same_as"], str | None, "`same_as`", _TEXT, "one of none, axioms and representative")
+    _check(arguments["same_as"], str | None, "`same_as`", _TEXT, "one of none, axioms, representative and provenance")
     _check(arguments["same_as_answers"], str, "`same_as_answers`", _TEXT, "one of representatives and members")
     schema, hint = arguments["schema"], 'write `schema=["zoo.ttl"]`'
     if isinstance(schema, str | Path):

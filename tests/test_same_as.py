@@ -62,6 +62,11 @@ PATTERNS_OF_TEXT = (
     "?x :q ?y BIND(IRI(REPLACE(STR(?y), 'x', 'y')) AS ?z)", "?x ?p ?y FILTER(isLiteral(?y) || isBlank(?y))",
 )  # fmt: skip
 """Patterns with functions that see the text of terms: their solutions have some choices of members only."""
+WAYS = (
+    {"same_as": "representative"}, {"same_as": "representative", "same_as_answers": "members"},
+    {"same_as": "provenance"},
+)  # fmt: skip
+"""The ways that have cliques."""
 AGGREGATES = (
     ("(COUNT(?x) AS ?n)", "?x a :C", ""), ("(SAMPLE(?x) AS ?s)", "?x a ?c", ""),
     ("?x (COUNT(?y) AS ?n)", "?x :p ?y", "GROUP BY ?x HAVING(COUNT(?y) > 0)"),
@@ -259,6 +264,9 @@ TEXT = "REGISTER QUERY q AS " + query("csparql", "?x :p ?y")
         (TEXT, "csparql", {"same_as": "representatives"}, "there is no way `representatives` to treat owl:sameAs"),
         (TEXT, "csparql", {"same_as_answers": "member"}, "did you mean `members`"),
         (TEXT, "csparql", {"same_as": "axioms", "same_as_answers": "members"}, "leave it out: answers have all"),
+        (TEXT, "csparql", {"same_as": "provenance", "same_as_answers": "members"},
+         "answers have the terms that matched"),
+        ("[r: (?x <urn:p> ?y) -> (?x owl:sameAs ?y)]", "jena", {"same_as": "provenance"}, "`r` derives owl:sameAs"),
         (TEXT, "csparql", {"same_as": None, "same_as_answers": "members"}, "name it: `--same-as representative`"),
         (TEXT, "csparql", {"same_as": "axioms", "entailment": "rhodf"}, "treat owl:sameAs by representative"),
         (TEXT, "csparql", {"schema": [Triple(X, SAME_AS, literal("x"))]}, "a literal is not the same as anything"),
@@ -466,18 +474,30 @@ def test_a_checkpoint_belongs_to_its_cliques(tmp_path: Path) -> None:
     ],
 )
 def test_engines_agree(builder: str, number: int) -> None:
-    def law(program: tuple[str, str], answers: str, stream: list[Event], same: list[Triple], seed: int) -> None:
+    def law(program: tuple[str, str], way: dict[str, str], stream: list[Event], same: list[Triple], seed: int) -> None:
         language, text = program
-        options: dict[str, Any] = {"same_as": "representative", "same_as_answers": answers, "schema": same}
-        plan = squall.plan(compiled(language, text, **options))
+        plan = squall.plan(compiled(language, text, schema=same, **way))
         static = [Event(ALWAYS, tuple(same))]
         actual = [(out.time, out.fact) for out in in_memory.outputs_on(builder, plan, stream, seed, static)]
         assert shown(actual) == shown(outputs(plan, stream, same))
 
     patterns = (*PATTERNS, *PATTERNS_OF_TEXT)
     queries = [(language, query(language, pattern)) for language in SOURCES for pattern in patterns]
-    programs = [*queries, ("jena", RULES), ("jena", RULES.splitlines()[0] + "[r: (?x :p ?y) -> (?y :q ?x)]")]
+    programs = [*queries, ("jena", RULES), ("jena", RULES.splitlines()[0] + "\n[r: (?x :p ?y) -> (?y :q ?x)]")]
     hold(
-        law, number, program=st.sampled_from(programs), answers=st.sampled_from(["representatives", "members"]),
+        law, number, program=st.sampled_from(programs), way=st.sampled_from(WAYS),
         stream=events(), same=statements(), seed=st.integers(0, 1000),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("way", "names"), [("representative", {"x1"}), ("provenance", {"x1", "x2"}), ("axioms", {"x1", "x2"})]
+)
+def test_an_ontology_says_what_is_the_same(way: str, names: set[str], tmp_path: Path) -> None:
+    """By provenance and axioms the rules of the ontology also derive the type of the other individual."""
+    axioms = "SubClassOf(:D :C) SameIndividual(:x1 :x2)"
+    (tmp_path / "o.ofn").write_text(f"Prefix(:=<{E}>) Ontology({axioms})")
+    (tmp_path / "q.rq").write_text(query("sparql", "?x a :C"))
+    system = squall.compile(tmp_path / "o.ofn", tmp_path / "q.rq", same_as=way)
+    events = [Event(1, (Triple(iri(E + "x2"), TYPE, iri(E + "D")),), A)]
+    assert {str(fact) for _, fact in outputs(squall.plan(system), events)} == {f"?x=<{E}{name}>" for name in names}

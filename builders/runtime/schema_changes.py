@@ -51,7 +51,8 @@ def refuse_other_cliques(source: Source, events: Iterable[Event]) -> None:
         triple = next(cliques.changes(chain(event.facts, event.removed)), None)
         if triple is not None and source.is_affected_by(event):
             origin = "static data say" if event.is_static else f"{_named_stream(event)} says at {event.time}"
-            message = f"{origin} what is fixed under owl:sameAs by representative: {triple}"
+            way = "with provenance" if cliques.keeps_terms else "by representative"
+            message = f"{origin} what is fixed under owl:sameAs {way}: {triple}"
             hint = "give it before the run (`--schema`), or treat owl:sameAs by axioms (`--same-as axioms`)"
             raise SourceError(message, hint=hint)
 

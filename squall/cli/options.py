@@ -71,9 +71,10 @@ SPECIALISE = cloup.option(
     help="Evaluate what the rule sets read of the schema (--schema, --static) before the run; no source may change it.",
 )  # fmt: skip
 SAME_AS = cloup.option(
-    "--same-as", metavar="WAY", shell_complete=completers.names("none", "axioms", "representative"),
-    help="How patterns treat owl:sameAs: none (as any property), axioms (what follows is derived) or representative "
-    "(the terms of a clique, known before the run, are read as the least of them).  [default: none]",
+    "--same-as", metavar="WAY", shell_complete=completers.names("none", "axioms", "representative", "provenance"),
+    help="How patterns treat owl:sameAs: none (as any property), axioms (what follows is derived), representative "
+    "(the terms of a clique, known before the run, are read as the least of them) or provenance (they are joined as "
+    "one, and answers have those that matched).  [default: none]",
 )  # fmt: skip
 SAME_AS_ANSWERS = cloup.option(
     "--same-as-answers", default="representatives", show_default=True, metavar="WHICH",

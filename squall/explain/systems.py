@@ -20,7 +20,8 @@ def lines(system: System) -> Iterator[str]:
     if system.cliques is not None:
         terms = sum(map(len, system.cliques.members.values()))
         cliques = counted(len(system.cliques.members), "clique")
-        yield f"owl:sameAs by representative, with {cliques} of {counted(terms, 'term')}, which are fixed"
+        way = "with provenance" if system.cliques.keeps_terms else "by representative"
+        yield f"owl:sameAs {way}, with {cliques} of {counted(terms, 'term')}, which are fixed"
     specs = output_specs(system)
     visible_specs = [spec for spec in specs if spec.rules] or specs[:1]
     for number, spec in enumerate(visible_specs):

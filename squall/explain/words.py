@@ -52,7 +52,8 @@ def operator_label(op: pps.Operator) -> str:
     match op:  # one phrase for each operator: in one piece, to be read as a list
         case pps.Scan(source=source, fixed_schema=schema):
             suffix = ", with a fixed schema" if schema is not None else ""
-            return f"scan {source_label(source)}{suffix}{', by representative' if source.cliques is not None else ''}"
+            has_representatives = source.cliques is not None and not source.cliques.keeps_terms
+            return f"scan {source_label(source)}{suffix}{', by representative' if has_representatives else ''}"
         case pps.Match(cells=cells):
             return f"match {_cells(cells)}"
         case pps.Join(on=on, keep=keep):

@@ -31,8 +31,11 @@ STABLE_FIELDS = {"sparql_dataset": "apart"}
 @lru_cache(maxsize=4096)
 def source_fingerprint(source: Source) -> str:
     """Returns the fingerprint of a source. One that has cliques has a digest of them behind it."""
-    text = _text(source)
-    return text if source.cliques is None else f"{text} of {sha256(source.cliques.term.encode()).hexdigest()}"
+    text, cliques = _text(source), source.cliques
+    if cliques is None:
+        return text
+    suffix = " with their terms" if cliques.keeps_terms else ""
+    return f"{text} of {sha256(cliques.term.encode()).hexdigest()}{suffix}"
 
 
 def sources_fingerprint(sources: Iterable[Source]) -> str:

@@ -21,7 +21,8 @@ class Source:
         windows: The streams of the default graph that have a window of their own.
         removals: Whether the stream may carry removals (`squall.rdf.Event.removed`).
         sparql_dataset: Whether static data in a named graph are in that graph alone, as in a SPARQL dataset.
-        cliques: The terms that are read as one, if any: facts have the representatives. Names of graphs stay.
+        cliques: The terms that are read as one, if any: facts have the representatives, or (`Cliques.keeps_terms`)
+            their own terms. Names of graphs stay.
     """
 
     is_plain: ClassVar[bool] = True
@@ -88,7 +89,7 @@ class Source:
 
     def names_of(self, term: Term) -> tuple[Term, ...]:
         """Returns the terms of facts that the source reads as a term."""
-        return (term,) if self.cliques is None else self.cliques.clique(term)
+        return (term,) if self.cliques is None or self.cliques.keeps_terms else self.cliques.clique(term)
 
     @property
     def stream(self) -> str:

@@ -13,6 +13,11 @@ from squall.model.reports import Report
 from squall.model.sources import Source
 from squall.rdf.cliques import Cliques
 
+BY_CLIQUE = "clique"
+"""How a query treats owl:sameAs by `REASONING [SM]`: with provenance if that is said around it, or else by
+representative.
+"""
+
 
 @dataclass(frozen=True)
 class Document:
@@ -66,7 +71,8 @@ class System:
         batch_interval: Of a program: how long events may be gathered for a micro-batch (integer ms), or None. No answer
             depends on it (`batch_interval_of`).
         fixed_schema: Of a whole system: the schema that is compiled into it, if any.
-        same_as: Of a program: how its patterns treat owl:sameAs, by a pragma. None: as the run does.
+        same_as: Of a program or a query: how its patterns treat owl:sameAs, by a pragma or by `REASONING`
+            (`squall.reasoning.same_as_mode`). None: as what it is a part of, or as the run does.
         cliques: Of a whole system: the terms that its sources read as one, if any.
         warnings: What its author may not have meant (`squall.errors.TranslatorWarning`).
     """

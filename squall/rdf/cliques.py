@@ -31,9 +31,11 @@ class Cliques:
 
     Attributes:
         term: The literal. Each line of its text is a clique, in order, with blanks between the terms.
+        keeps_terms: Whether facts are read with their own terms, which programs compare by representatives.
     """
 
     term: Term
+    keeps_terms: bool = False
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[Term, Term]]) -> Cliques:
@@ -66,6 +68,11 @@ class Cliques:
         return {term: clique[0] for clique in self.members.values() for term in clique[1:]}
 
     @property
+    def with_terms(self) -> Cliques:
+        """The cliques for sources that deliver facts with their own terms."""
+        return cliques_of(self.term, keeps_terms=True)
+
+    @property
     def triples(self) -> Iterator[Triple]:
         """The least triples that say what the cliques are."""
         for representative, clique in self.members.items():
@@ -83,21 +90,25 @@ class Cliques:
         return self.members.get(term) or (term,)
 
     def fact(self, fact: Fact) -> Fact | None:
-        """Returns a fact with representatives; None for one that says what the cliques are."""
+        """Returns a fact as it is read, with representatives; None for one that says what the cliques are."""
         get = self.representatives.get
         if isinstance(fact, Atom):
-            return Atom(fact.relation, tuple(get(term, term) for term in fact.arguments))
+            return fact if self.keeps_terms else Atom(fact.relation, tuple(get(term, term) for term in fact.arguments))
         subject, predicate, object = fact
         if predicate == SAME_AS:
             return None
+        if self.keeps_terms:
+            return fact
         return Triple(get(subject, subject), get(predicate, predicate), get(object, object))
 
     def facts(self, facts: Iterable[Fact]) -> list[Fact]:
-        """Returns facts with representatives, without those that say what the cliques are."""
+        """Returns facts as they are read, without those that say what the cliques are."""
         return [fact for fact in map(self.fact, facts) if fact is not None]
 
     def columns(self, columns: Columns) -> Columns:
-        """Returns columnar events with representatives. None of their triples says what the cliques are."""
+        """Returns columnar events as they are read. None of their triples says what the cliques are."""
+        if self.keeps_terms:
+            return columns
         get = self.representatives.get
         subjects, predicates, objects = (
             list(map(get, terms, terms)) for terms in (columns.subjects, columns.predicates, columns.objects)
@@ -114,10 +125,10 @@ class Cliques:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the literal alone. A process has one object of it."""
-        return cliques_of, (self.term,)
+        return cliques_of, (self.term, self.keeps_terms)
 
 
 @lru_cache(maxsize=64)
-def cliques_of(term: Term) -> Cliques:
+def cliques_of(term: Term, keeps_terms: bool = False) -> Cliques:
     """Returns the cliques that a literal holds."""
-    return Cliques(term)
+    return Cliques(term, keeps_terms)

@@ -65,23 +65,31 @@ def with_reasoning(
         from squall.reasoning.same_as import with_axioms
 
         return with_entailment_by_window(with_axioms(system, triples)), None
-    if mode == "representative":
-        return _by_representative(system, triples, regime, ways)
+    if mode in ("representative", "provenance"):
+        return _by_cliques(system, triples, regime, mode == "provenance", ways)
     closed = read_schema(triples, regime)
     return with_entailment(system, closed, ways.entailment, ways.drops_changes), closed
 
 
-def _by_representative(system: System, triples: list[Triple], regime: str, ways: Ways) -> tuple[System, Schema | None]:
-    """Returns the system over representatives, under an entailment regime or behind rule sets; and its schema."""
+def _by_cliques(
+    system: System, triples: list[Triple], regime: str, has_provenance: bool, ways: Ways
+) -> tuple[System, Schema | None]:
+    """Returns the system over cliques, under an entailment regime or behind rule sets; and its schema."""
     from squall.model.entailment import with_entailment_by_window
     from squall.reasoning import same_as
     from squall.reasoning.members import with_members
+    from squall.reasoning.provenance import all_names, with_provenance
 
     cliques = same_as.read_cliques(triples, system)
     closed = None
-    system = same_as.with_representatives(system, cliques)
+    if has_provenance:
+        system = with_provenance(system, cliques, as_sets=regime != NONE)
+        cliques = cliques.with_terms
+    else:
+        system = same_as.with_representatives(system, cliques)
     if regime != NONE:
-        closed = read_schema((fact for fact in cliques.facts(triples) if isinstance(fact, Triple)), regime)
+        facts = all_names(triples, cliques) if has_provenance else cliques.facts(triples)
+        closed = read_schema((fact for fact in facts if isinstance(fact, Triple)), regime)
         system = with_entailment(system, closed, ways.entailment, ways.drops_changes)
     system = same_as.with_cliques_as_facts(system, cliques)
     if regime == NONE:

@@ -133,9 +133,9 @@ def with_representatives(system: System, cliques: Cliques) -> System:
         TranslatorError: A program derives owl:sameAs, or deletes; or the text of a term in a clique is seen by a
             function that also depends on the time or creates new terms.
     """
-    raise_all(list(_refusals(system)))
+    raise_all(list(refusals(system)))
     rewriting = _Rewriting(cliques)
-    rewritten: System = replace(rewriting.part(system), warnings=(*system.warnings, *_open_heads(system)))
+    rewritten: System = replace(rewriting.part(system), warnings=(*system.warnings, *open_heads(system)))
     raise_all(rewriting.errors)
     return rewritten
 
@@ -167,7 +167,7 @@ def _templates(system: System) -> Iterator[tuple[System, FactPattern]]:
                     yield from ((rule, template) for template in consequence.template)
 
 
-def _refusals(system: System) -> Iterator[TranslatorError]:
+def refusals(system: System) -> Iterator[TranslatorError]:
     for rule, template in _templates(system):
         if isinstance(template, Pattern) and template.predicate == SAME_AS:
             message = f"`{rule.name}` derives owl:sameAs, which has to be known before the run"
@@ -179,7 +179,7 @@ def _refusals(system: System) -> Iterator[TranslatorError]:
                 yield TranslatorError(message, rule.origin, "treat owl:sameAs by axioms (`--same-as axioms`)")
 
 
-def _open_heads(system: System) -> Iterator[TranslatorWarning]:
+def open_heads(system: System) -> Iterator[TranslatorWarning]:
     """Yields a warning for each rule that derives triples of any predicate."""
     for rule, template in _templates(system):
         if isinstance(template, Pattern) and isinstance(template.predicate, Variable):
@@ -187,7 +187,7 @@ def _open_heads(system: System) -> Iterator[TranslatorWarning]:
             yield TranslatorWarning(message, template.origin or rule.origin, _USE_AXIOMS)
 
 
-_COMPARING = frozenset((
+COMPARING = frozenset((
     *(namespace + name for namespace in (SPARQL, OWN) for name in ("equals", "not-equals", "sameTerm", "in", "not-in")),
     *map(function_iri, ("equal", "notEqual", "identical", "notIdentical")), SAME_VALUE,
 ))  # fmt: skip
@@ -204,7 +204,7 @@ _OF_LITERALS = frozenset(map(function_iri, (
     "subtractOne", "bound", "unbound", "isLiteral", "notLiteral", "now",
 )))  # fmt: skip
 """The functions of Jena's rules that see no more of a term that is no literal than that it is none."""
-_PLAIN_NAMESPACES = (SPARQL, OWN, FN, XSD, "urn:x-squall:compound:", "urn:x-squall:same-as:")
+PLAIN_NAMESPACES = (SPARQL, OWN, FN, XSD, "urn:x-squall:compound:", "urn:x-squall:same-as:")
 
 
 def _sees_text(function: str) -> bool:
@@ -214,16 +214,16 @@ def _sees_text(function: str) -> bool:
     """
     if function in _TEXTUAL:
         return True
-    if function in _COMPARING or function in _OF_LITERALS or function.startswith(_PLAIN_NAMESPACES):
+    if function in COMPARING or function in _OF_LITERALS or function.startswith(PLAIN_NAMESPACES):
         return False
     return not functions.lookup(function).nests
 
 
-def _may_name(expression: Expression) -> bool:
+def may_name(expression: Expression) -> bool:
     """Returns whether the value of an expression may be a term of a clique that is no representative."""
     if not isinstance(expression, Call):
         return False
-    is_plain = expression.function.startswith(_PLAIN_NAMESPACES) or expression.function in _OF_LITERALS
+    is_plain = expression.function.startswith(PLAIN_NAMESPACES) or expression.function in _OF_LITERALS
     return expression.function in _NAMING or not is_plain
 
 
@@ -233,7 +233,7 @@ def _seen_variables(expression: Expression, inside: bool = False) -> Iterator[Va
         case Variable() if inside:
             yield expression
         case Call(function=function, arguments=arguments):
-            is_seen = inside if function not in _COMPARING else False
+            is_seen = inside if function not in COMPARING else False
             for argument in arguments:
                 yield from _seen_variables(argument, is_seen or _sees_text(function))
 
@@ -286,7 +286,7 @@ class _Rewriting:
         if not isinstance(expression, Call):
             return expression
         arguments = tuple(map(self.expression, expression.arguments))
-        if expression.function in _COMPARING:
+        if expression.function in COMPARING:
             arguments = tuple(map(self._named, arguments))
         return replace(expression, arguments=arguments)
 
@@ -294,7 +294,7 @@ class _Rewriting:
         """Returns an expression whose value is a representative."""
         if isinstance(expression, str):
             return self.cliques.representative(Term(expression))
-        return Call(REPRESENTATIVE, (self.cliques.term, expression)) if _may_name(expression) else expression
+        return Call(REPRESENTATIVE, (self.cliques.term, expression)) if may_name(expression) else expression
 
     def _predicates(self, predicates: Sequence[Predicate]) -> Iterator[Predicate]:
         """Yields predicates over representatives. Filters that see the text of terms are one, where the last is."""
@@ -352,7 +352,7 @@ class _Rewriting:
         if not isinstance(expression, Call):
             return expression
         arguments = tuple(self._compared_by_name(argument, seen_variables) for argument in expression.arguments)
-        if expression.function in _COMPARING:
+        if expression.function in COMPARING:
             arguments = tuple(
                 Call(REPRESENTATIVE, (self.cliques.term, argument)) if argument in seen_variables else argument
                 for argument in arguments

@@ -7,10 +7,12 @@ from typing import Literal, get_args
 
 from squall.errors import UsageError, did_you_mean
 from squall.model import System
+from squall.model.systems import BY_CLIQUE
 
-Mode = Literal["none", "axioms", "representative"]
+Mode = Literal["none", "axioms", "representative", "provenance"]
 MODES: tuple[Mode, ...] = get_args(Mode)
-"""The ways of treating owl:sameAs: as any property, by the axioms of equality, by a representative of each clique."""
+"""The ways of treating owl:sameAs: as any property, by the axioms of equality, by a representative of each clique, and
+by cliques with the terms that matched."""
 Answers = Literal["representatives", "members"]
 ANSWERS: tuple[Answers, ...] = get_args(Answers)
 """What answers have of a clique: its representative, or each of its terms."""
@@ -41,6 +43,8 @@ def mode_of(programs: Iterable[System], default: str | None) -> str:
 def _modes(system: System, default: str) -> Iterator[str]:
     """Yields the modes of programs and queries: that which is named nearest to their patterns."""
     mode = system.same_as or default
+    if mode == BY_CLIQUE:
+        mode = default if default == "provenance" else "representative"
     if not _names_mode_within(system):
         yield mode
         return
@@ -53,11 +57,18 @@ def _names_mode_within(system: System) -> bool:
     return any(part.same_as or _names_mode_within(part) for part in system.subsystems)
 
 
+_REMEDIES = {
+    "none": "name it: `--same-as representative`",
+    "axioms": "leave it out: answers have all terms",
+    "provenance": "leave it out: answers have the terms that matched",
+}
+
+
 def check_answers(mode: str, answers: str) -> None:
     """Raises UsageError if there are no such answers, or the mode has no representatives."""
     if answers not in ANSWERS:
         hint = did_you_mean(answers, ANSWERS) or f"there is {' and '.join(ANSWERS)}"
         raise UsageError(f"there are no answers `{answers}` under owl:sameAs", hint=hint)
     if answers != ANSWERS[0] and mode != "representative":
-        hint = "name it: `--same-as representative`" if mode == "none" else "leave it out: answers have all terms"
+        hint = _REMEDIES[mode]
         raise UsageError(f"answers by {answers} go with owl:sameAs by representative", hint=hint)

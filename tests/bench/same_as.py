@@ -8,6 +8,7 @@ and the number of answers, for each number of names:
 
 * `given`: without cliques, over a stream that has the representatives.
 * `representative`: `--same-as representative`.
+* `provenance`: `--same-as provenance`.
 * `members`: the same with `--same-as-answers members`.
 * `axioms`: `--same-as axioms`, over a part of the stream (`--axioms`), since it derives each triple for all names.
 """
@@ -35,6 +36,7 @@ QUERY = f"""REGISTER QUERY staff AS SELECT ?x ?n ?e FROM STREAM <{STREAM}> [RANG
 WAYS: dict[str, dict[str, Any]] = {
     "given": {},
     "representative": {"same_as": "representative"},
+    "provenance": {"same_as": "provenance"},
     "members": {"same_as": "representative", "same_as_answers": "members"},
     "axioms": {"same_as": "axioms"},
 }
@@ -68,7 +70,7 @@ def measured(size: int, axioms_size: int, names: int, repetitions: int) -> dict[
     links = list(cliques.triples)
     events = stream(size, names)
     replaced_events = [event._replace(facts=tuple(cliques.facts(event.facts))) for event in events]
-    inputs = {"given": Columns.of(replaced_events), "representative": Columns.of(events), "members": Columns.of(events)}
+    inputs = dict.fromkeys(WAYS, Columns.of(events)) | {"given": Columns.of(replaced_events)}
     inputs["axioms"] = Columns.of(events[: axioms_size // 3])
     ways = [way for way in WAYS if way != "axioms" or names in NAMES[:2]]
     plans = {way: plan_of(way, links) for way in ways}
@@ -88,13 +90,13 @@ def main() -> None:
     parser.add_argument("--axioms", type=int, default=600, help="triples of the stream that axioms read")
     parser.add_argument("--repeat", type=int, default=5, help="times that each is run")
     args = parser.parse_args()
-    print("names", *(f"{way}\tanswers" for way in WAYS), "representative/given", sep="\t")
+    print("names", *(f"{way}\tanswers" for way in WAYS), "representative/given", "provenance/given", sep="\t")
     for names in NAMES:
         figures = measured(args.size, args.axioms, names, args.repeat)
         cells = [f"{seconds:.2f}\t{answers}" for seconds, answers in figures.values()]
         cells += ["-\t-"] * (len(WAYS) - len(cells))
-        ratio = figures["representative"][0] / figures["given"][0]
-        print(names, *cells, f"{ratio:.2f}", sep="\t")
+        ratios = (figures[way][0] / figures["given"][0] for way in ("representative", "provenance"))
+        print(names, *cells, *(f"{ratio:.2f}" for ratio in ratios), sep="\t")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from squall.errors import Origin, TranslatorError, did_you_mean, raise_all
+from squall.model.systems import BY_CLIQUE
 
 HIERARCHIES, SAME_AS = "U", "SM"
 
@@ -34,7 +35,7 @@ def reasoning_of_modes(modes: Iterable[tuple[str, Origin | None]]) -> Reasoning:
     listed = [(name.upper(), origin) for name, origin in modes]
     raise_all(list(_errors(listed)))
     names = {name for name, _ in listed}
-    return Reasoning("rhodf" if HIERARCHIES in names else None, "representative" if SAME_AS in names else None)
+    return Reasoning("rhodf" if HIERARCHIES in names else None, BY_CLIQUE if SAME_AS in names else None)
 
 
 def _errors(modes: list[tuple[str, Origin | None]]) -> Iterator[TranslatorError]:
