@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import squall as package
 from squall import explain
 from squall import model as tps
 from squall.explain.words import heat, metrics_text
@@ -201,6 +202,19 @@ FIGURES = {
     "end": NodeMetric(state=1_000_000),
 }
 DRAWN = ["svg", "html"]
+STRIDER = package.compile(
+    """STREAMING { WINDOW [10 Seconds] SLIDE [5 Seconds] BATCH [1 Second] }
+    REGISTER { QUERYID [Cold] SPARQL [
+      PREFIX : <http://example.org/>
+      SELECT ?room ?t { ?room :is :Office ; :temperature ?t FILTER(?t < 18) }
+    ] }
+    REGISTER { QUERYID [Warm] SPARQL [
+      PREFIX : <http://example.org/>
+      SELECT ?room { ?room :is :Office ; :temperature ?t FILTER(?t > 20) }
+    ] }""",
+    lexer="strider",
+)
+"""Two queries over one window, which share the join."""
 
 
 @pytest.mark.parametrize(
@@ -214,6 +228,8 @@ DRAWN = ["svg", "html"]
         ("cli/plan.dot", explain.dot(PLAN)),
         ("explain/query.txt", explain.text(QUERY)),
         ("explain/query-plan.txt", explain.text(QUERY_PLAN)),
+        ("explain/strider.txt", explain.text(STRIDER)),
+        ("explain/strider-plan.txt", explain.text(package.plan(STRIDER))),
         ("explain/figures.txt", explain.text(PLAN, FIGURES)),
         ("explain/figures.mmd", explain.mermaid(PLAN, FIGURES)),
         ("explain/figures.dot", explain.dot(PLAN, FIGURES)),

@@ -18,8 +18,14 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_the_commands_of_the_readme_work(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
-    code, out, _ = squall("new", "some/alarm")
+@pytest.mark.parametrize(
+    ("language", "program", "outputs", "passed"),
+    [("jena", "rules.jena", 3, "2 passed"), ("strider", "queries.strider", 8, "1 passed")],
+)
+def test_the_commands_of_the_readme_work(
+    squall: Squall, monkeypatch: pytest.MonkeyPatch, language: str, program: str, outputs: int, passed: str
+) -> None:
+    code, out, _ = squall("new", "some/alarm", "--language", language)
     assert code == 0
     written = [str(path) for path in Path("some").rglob("*") if path.is_file()]
     assert sorted(out.splitlines()) == sorted(written)
@@ -34,13 +40,13 @@ def test_the_commands_of_the_readme_work(squall: Squall, monkeypatch: pytest.Mon
     for command in commands[:-1]:
         code, out, err = squall(*command[1:])
         assert code == 0, err
-        assert command[1] != "build" or len(out.splitlines()) == 3
+        assert command[1] != "run" or len(out.splitlines()) == outputs
         assert command[1] != "check" or "warning" not in out + err
     process = outcome()
     assert process.returncode == 0, process.stdout
-    assert "2 passed" in process.stdout
-    rules = Path("rules.jena").read_text()
-    Path("rules.jena").write_text(rules.replace("30", "40"))
+    assert passed in process.stdout
+    text = Path(program).read_text()
+    Path(program).write_text(text.replace("30", "40"))
     assert outcome().returncode == 1
 
 

@@ -1,8 +1,9 @@
-"""The command ``squall new``: a starting project, with rules, a small stream, and a test that passes."""
+"""The command ``squall new``: a starting project, with a program, a small stream, and a test that passes."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 import cloup
@@ -42,50 +43,119 @@ _CASE = """# a room is calm until it is hot
 1000 :attic :is :Hot
 """
 
-_TEST = '''"""Holds what the rules derive against the cases in rules.case."""
+_QUERIES = """# The highest reading of each room in the last ten seconds, and which rooms were hot: every five seconds.
+
+STREAMING { WINDOW [10 Seconds] SLIDE [5 Seconds] }
+
+REGISTER { QUERYID [highest] SPARQL [
+  PREFIX : <http://example.org/>
+  CONSTRUCT { ?room :highest ?highest }
+  WHERE { SELECT ?room (MAX(?d) AS ?highest) WHERE { ?room :degrees ?d } GROUP BY ?room }
+] }
+
+REGISTER { QUERYID [hot] SPARQL [
+  PREFIX : <http://example.org/>
+  CONSTRUCT { ?room :is :Hot }
+  WHERE { ?room :degrees ?d FILTER(?d > 30) }
+] }
+"""
+
+_QUERIES_CASE = """# a room is hot in each window that holds a reading above 30 degrees
+--- strider ../queries.strider
+--- output rstream
+--- events
+1000 :hall :degrees 21
+6000 :hall :degrees 31
+16000 :hall :degrees 20
+--- expect
+5000 :hall :highest 21
+10000 :hall :highest 31
+10000 :hall :is :Hot
+15000 :hall :highest 31
+15000 :hall :is :Hot
+20000 :hall :highest 20
+25000 :hall :highest 20
+"""
+
+_TEST = '''"""Holds what the {what} against the cases in {stem}.case."""
 
 from pathlib import Path
 
 import pytest
 from squall.testing import assert_outputs, cases
 
-CASES = cases.load(Path(__file__).with_name("rules.case"))
+CASES = cases.load(Path(__file__).with_name("{stem}.case"))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
-def test_rules(case: cases.Case) -> None:
+def test_{stem}(case: cases.Case) -> None:
     for language, program in case.programs:
         assert_outputs(program, case.events, case.expected, case.static, lexer=language, output=case.output)
 '''
 
 _README = """# {name}
 
-    squall run rules.jena --source readings.ntt --timed      # what follows, and when
-    squall check rules.jena                                  # what may be wrong with the rules
-    squall explain rules.jena                                # their plan
-    pytest                                                   # needs pip install 'squall[dev]'
+    {run:60} # what follows, and when
+    {check:60} # what may be wrong with the {stem}
+    {explain:60} # their plan
+    {test:60} # needs pip install 'squall[dev]'
 
 | file | what it is |
 | --- | --- |
-| `rules.jena` | the rules |
+| `{program}` | the {stem} |
 | `readings.ntt` | a small stream: on each line a time (ms) and a statement |
-| `tests/rules.case` | events, and the outputs that they must give |
-| `tests/test_rules.py` | the test that runs these cases |
+| `tests/{stem}.case` | events, and the outputs that they must give |
+| `tests/test_{stem}.py` | the test that runs these cases |
 """
 
-_FILES = {
-    "README.md": _README,
-    "rules.jena": _RULES,
-    "readings.ntt": _READINGS,
-    "tests/rules.case": _CASE,
-    "tests/test_rules.py": _TEST,
+
+class _Template(NamedTuple):
+    """What is particular to the language of a project.
+
+    Attributes:
+        program: The name of the program's file.
+        text: The program.
+        case: Its case.
+        what: What the program does, in words.
+    """
+
+    program: str
+    text: str
+    case: str
+    what: str
+
+    def files(self, name: str) -> dict[str, str]:
+        """Returns the texts of the files of a project with a name, by their paths."""
+        stem = Path(self.program).stem
+        commands = {
+            "run": f"squall run {self.program} --source readings.ntt --timed",
+            "check": f"squall check {self.program}",
+            "explain": f"squall explain {self.program}",
+            "test": "pytest",
+        }
+        return {
+            "README.md": _README.format(name=name, program=self.program, stem=stem, **commands),
+            self.program: self.text,
+            "readings.ntt": _READINGS,
+            f"tests/{stem}.case": self.case,
+            f"tests/test_{stem}.py": _TEST.format(stem=stem, what=self.what),
+        }
+
+
+_TEMPLATES = {
+    "jena": _Template("rules.jena", _RULES, _CASE, "rules derive"),
+    "strider": _Template("queries.strider", _QUERIES, _QUERIES_CASE, "queries answer"),
 }
 
 
 @cloup.command(cls=Command)
 @cloup.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
-def new(folder: Path) -> None:
-    """Write a starting project into a new folder NAME: rules, a small stream, and a test of the rules.
+@cloup.option(
+    "--language", type=click.Choice(list(_TEMPLATES)), default="jena", show_default=True,
+    help="The language of the program: rules, or continuous queries over windows.",
+)  # fmt: skip
+def new(folder: Path, language: str) -> None:
+    """Write a starting project into a new folder NAME: a program, a small stream, and a test of the program.
 
     \b
     Example:
@@ -96,10 +166,10 @@ def new(folder: Path) -> None:
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UsageError(f"`{folder}` exists already", hint="name a folder that is new, or empty")
-        for place, text in _FILES.items():
+        for place, text in _TEMPLATES[language].files(folder.resolve().name).items():
             path = folder / place
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text.format(name=folder.resolve().name) if text is _README else text, encoding="utf-8")
+            path.write_text(text, encoding="utf-8")
             click.echo(path)
     except OSError as error:
         raise UsageError(f"`{folder}` cannot be written: {error.strerror}") from error
