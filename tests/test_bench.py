@@ -21,7 +21,7 @@ from squall.rdf import Columns, Term
 from squall.reasoning.schema import Schema
 from tests import conformance
 from tests.bench import __main__ as bench
-from tests.bench import codes, data, ours, peers, report, sweep
+from tests.bench import codes, data, ours, peers, report, sweep, waves
 from tests.bench.child import digest, prepare, waits
 from tests.bench.data import u
 from tests.bench.entailment import facts
@@ -468,6 +468,23 @@ def test_growth_and_state_are_computed_from_samples() -> None:
     assert (steady.growth, steady.state) == (1.0, 10.0)
     leaking = Soak(100, 1000, [(number * 100, number * 1000, float(number)) for number in range(1, 9)])
     assert (leaking.growth, leaking.state) == (2.0, 8.0)
+
+
+def test_the_queries_of_strider_are_measured_window_by_window(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(waves, "SENSORS", 10)
+    events = waves.events_of(waves.STREAMS["unstable"], 1)
+    sizes = [sum(len(event.facts) for event in events if event.time // 10_000 == window) for window in range(3)]
+    result = waves.run("Q7", events, 3, adapt=True)
+    assert result.triples == sizes
+    assert result.outputs == 3 * waves.VALUES**2  # one sensor has a value of the rare kind in each window
+    assert all(len({event.time // 10_000 for event in batch}) == 1 for batch in waves.batches(events))
+    waves.main(["--windows", "1", "--repeat", "1", "--query", "Q4"])
+    rows = [line.split("|") for line in capsys.readouterr().out.splitlines()[2:]]
+    assert [(row[1].strip(), row[2].strip(), int(row[9])) for row in rows] == [
+        ("Q4", "stable", 30), ("Q4", "unstable", 30)
+    ]  # fmt: skip
 
 
 def test_a_sweep_compares_planners(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,23 +24,10 @@ from squall.model import System
 from squall.model.systems import batch_interval_of
 from squall.model.windows import HoppingWindow
 from squall.rdf import RDF, XSD, Event, Solution, Term, Triple, iri, literal
+from tests.bench.waves import PREFIXES, QUDT, QUERIES, SSN, WATER
 from tests.conftest import Squall
 from tests.laws import examples_of
 
-SSN, WATER, QUDT = "http://purl.oclc.org/NET/ssnx/ssn/", "http://www.cuahsi.org/waterML/", "http://data.nasa.gov/qudt/"
-PREFIXES = f"PREFIX ssn: <{SSN}> PREFIX water: <{WATER}> PREFIX qudt: <{QUDT}>"
-QUERIES = {
-    "Q4": "SELECT ?s ?o1 { ?s a ?o ; ssn:isProducedBy ?o1 }",
-    "Q5": "SELECT ?s ?o1 ?o2 ?o3 ?o4 ?o5 { { ?s a ?o . ?s ssn:isProducedBy ?o1 . ?s ssn:hasValue ?o2 } UNION "
-    "{ ?o2 a ?o3 . ?o2 ssn:startTime ?o4 . ?o2 qudt:numericValue ?o5 } }",
-    "Q6": "SELECT ?s ?o1 ?o2 ?o3 ?o4 ?o5 ?o6 { ?s a ?o . ?s ssn:isProducedBy ?o1 . ?s ssn:hasValue ?o2 . "
-    "?o2 a ?o3 . ?o2 ssn:startTime ?o4 . ?o2 qudt:unit ?o5 . ?o2 qudt:numericValue ?o6 }",
-    "Q7": "SELECT ?s ?o1 ?o2 ?o3 { ?s ssn:hasValue ?o1 . ?s ssn:hasValue ?o2 . ?s ssn:hasValue ?o3 . "
-    "?o1 a water:flow . ?o2 a water:temperature . ?o3 a water:chlorine }",
-    "Q9": "SELECT ?x ?y ?z { ?s ssn:hasValue ?o1 . ?s ssn:hasValue ?o2 . ?s ssn:hasValue ?o3 . ?o1 a water:flow . "
-    "?o1 qudt:numericValue ?x . ?o2 a water:temperature . ?o2 qudt:numericValue ?y . ?o3 a water:chlorine . "
-    "?o3 qudt:numericValue ?z }",
-}
 TYPE = iri(RDF + "type")
 PRODUCER, VALUE, START = (iri(SSN + name) for name in ("isProducedBy", "hasValue", "startTime"))
 UNIT, NUMBER = iri(QUDT + "unit"), iri(QUDT + "numericValue")

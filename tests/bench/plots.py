@@ -94,5 +94,29 @@ def soak(samples: Sequence[tuple[int, int, float]], path: Path) -> None:
     save(figure, path)
 
 
+def over_windows(panels: Mapping[str, Mapping[str, Sequence[float]]], label: str, phase: int, path: Path) -> None:
+    """Plots values over the windows of a stream, a panel for each query with a line for each run.
+
+    Args:
+        panels: The values in each window, by query and run. The last run has squall's colour.
+        label: What the values are.
+        phase: The number of windows after which the stream changes.
+        path: The file.
+    """
+    figure = Figure(figsize=(8, 1.6 * len(panels) + 0.4), layout="constrained")
+    places = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for place, (title, lines) in zip(places, panels.items(), strict=True):
+        for number, (name, values) in enumerate(lines.items(), 1):
+            place.plot(range(1, len(values) + 1), values, label=name, color=OURS if number == len(lines) else OTHERS)
+            for change in range(phase, len(values), phase):
+                place.axvline(change + 0.5, color=OTHERS, linewidth=0.5, linestyle=":")
+        place.set_title(title, loc="left", fontsize=9)
+        place.set_ylim(bottom=0)
+        place.spines[["top", "right"]].set_visible(False)
+    places[0].legend(frameon=False, fontsize=8)
+    places[-1].set_xlabel(f"window of 10 s ({label} in each; dotted: another kind becomes rare)")
+    save(figure, path)
+
+
 def save(figure: Figure, path: Path) -> None:
     figure.savefig(path, format="svg", metadata={"Date": None})
