@@ -23,8 +23,6 @@ import squall
 from squall.builders.local.job import IteratorJob
 from squall.contracts import BatchMetrics, Options, Replanning
 from squall.model import System
-from squall.plan import Plan
-from squall.plan.cardinality import Statistics
 from squall.rdf import RDF, XSD, Event, Term, Triple, iri, literal
 
 SSN, WATER, QUDT = "http://purl.oclc.org/NET/ssnx/ssn/", "http://www.cuahsi.org/waterML/", "http://data.nasa.gov/qudt/"
@@ -121,10 +119,7 @@ def run(query: str, events: Sequence[Event], windows: int, adapt: bool) -> Run:
         result.triples[window] += batch.statements
         last = now
 
-    def plan_for(statistics: Statistics) -> Plan:
-        return squall.plan(system, statistics=statistics, replaceable=True)
-
-    replanning = Replanning(plan_for) if adapt else None
+    replanning = Replanning() if adapt else None
     job = IteratorJob(squall.plan(system, replaceable=adapt), Options(replan=replanning, on_batch=measured))
     last = time.process_time()
     result.outputs = sum(1 for _ in job.run(batches(events)))
