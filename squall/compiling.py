@@ -79,6 +79,7 @@ def combine(
         UsageError: There is no rule set of a name, or one that cannot be specialised; or programs treat owl:sameAs in
             different ways.
     """
+    # In one piece: the steps from programs to a system, in order; most conditions are whether there are errors.
     own_systems = [translate_program(program, errors, documents, profile, prefixes, lenient) for program in programs]
     mode = "none" if errors else mode_of(own_systems, same_as)
     if mode != "none" and schema is not None:

@@ -193,8 +193,8 @@ def test_the_end_of_the_input_completes_the_last_instant() -> None:
 def test_an_answer_by_instants_is_held_back_as_well(output: str) -> None:
     system = squall.compile(f"@prefix : <{E}> .\n{CONTINUOUS}", lexer="jena")
     result = IteratorJob(squall.plan(squall.System(subsystems=system.subsystems, output=output)), Options())
-    assert result.needs_complete_instants
-    assert not job(CONTINUOUS).needs_complete_instants
+    assert result.buffer.needs_complete_instants
+    assert not job(CONTINUOUS).buffer.needs_complete_instants
 
 
 EVENTS = st.lists(

@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 
 import squall
 from squall import functions
-from squall.builders.local.event_loop import MAX_MISSING_FACTS
 from squall.builders.local.job import IteratorJob
 from squall.builders.runtime.creation_limit import CreationLimit
 from squall.builders.runtime.operators import stateless as row_operators
 from squall.builders.runtime.operators.factored import FactoredRows, Rows
-from squall.builders.runtime.snapshot import SnapshotDataflow, fits
+from squall.builders.runtime.snapshot import MAX_MISSING_FACTS, SnapshotDataflow, fits
 from squall.builders.runtime.snapshot.groups import KeyedRows
 from squall.builders.runtime.snapshot.joins import SnapshotJoin
 from squall.builders.runtime.snapshot.state import FactSet

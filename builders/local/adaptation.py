@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from squall.builders.runtime.memory_limit import MAX_SHARE_BETWEEN_BATCHES
 from squall.builders.runtime.replanning import CannotReplan
 from squall.builders.runtime.state_statistics import state_statistics
 from squall.contracts import PlanChange, Replanning
+from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.cardinality import join_cost
 from squall.process.memory import release_memory
@@ -94,6 +96,34 @@ class Adaptation:
         elif gain >= replanning.min_gain:
             self.memory_note = f"a better plan cannot take over: {self.refused}"
         return old_keys
+
+    def check_memory(self) -> None:
+        """Checks the memory between two batches, and moves to a better plan if the limit of the run is near.
+
+        Raises:
+            BuilderError: The memory is larger than the limit nevertheless.
+        """
+        limit = self.event_loop.memory_limit
+        if limit is None or (share := limit.share()) <= MAX_SHARE_BETWEEN_BATCHES:
+            return
+        if share > 1 or self.may_look:
+            self.save_memory()
+            share = limit.share()
+        if share > 1:
+            raise self.memory_error()
+
+    def memory_error(self) -> BuilderError:
+        """Returns the error for a run that ends because of its memory limit."""
+        loop = self.event_loop
+        assert loop.memory_limit is not None
+        dataflow = loop.snapshot_dataflow or loop.dataflow
+        return loop.memory_limit.error(dataflow, loop.buffer.fact_count(), self.memory_note)
+
+    @property
+    def is_near_memory_limit(self) -> bool:
+        """Whether the run should end between two batches, so that nothing has to be repeated when it resumes."""
+        limit = self.event_loop.memory_limit
+        return limit is not None and limit.share() > MAX_SHARE_BETWEEN_BATCHES
 
     def move_to_wanted(self) -> OldKeys | None:
         """Replaces the plan of the checkpoint from which the run has resumed by the wanted one, if there is one."""

@@ -15,7 +15,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from squall.builders.local.adaptation import statement_count
+from squall.builders.local.adaptation import Adaptation, statement_count
 from squall.builders.local.batch_metrics import measured_batches
 from squall.builders.local.checkpoint import Checkpoint, Owner, Progress
 from squall.builders.local.event_loop import EventLoop, Outputs
@@ -40,13 +40,21 @@ class DurableRun:
         event_loop: The run.
         folder: The folder of the checkpoint file.
         batches: The input.
+        adaptation: What looks for better plans of the run.
 
     Raises:
         BuilderError: The folder cannot be used.
     """
 
-    def __init__(self, event_loop: EventLoop, folder: Path, batches: Iterable[Sequence[Event]]) -> None:
+    def __init__(
+        self,
+        event_loop: EventLoop,
+        folder: Path,
+        batches: Iterable[Sequence[Event]],
+        adaptation: Adaptation,
+    ) -> None:
         self.event_loop = event_loop
+        self.adaptation = adaptation
         self.inputs = batches if isinstance(batches, Sources) else ReplayedBatches(batches)
         self.sink = event_loop.options.sink
         self.ledger = event_loop.options.ledger
@@ -71,17 +79,17 @@ class DurableRun:
         with closing(self.checkpoint), closing(self.inputs):
             if not self._resume(begin):
                 event_loop = self.event_loop
-                leading = self.inputs.static_events() if event_loop.needs_complete_instants else ()
+                leading = self.inputs.static_events() if event_loop.buffer.needs_complete_instants else ()
                 yield from self._unsaved(event_loop.start([*static, *leading], self.begin))
                 self._save()
             for batch in measured_batches(self.event_loop, self.inputs):
                 yield from self._unsaved(self.event_loop.process(batch))
                 self._count(batch)
-                if batch and self.event_loop.is_near_memory_limit:  # a run that resumes gets further each time
-                    self._note_plan(self.event_loop.adaptation.save_memory())
+                if batch and self.adaptation.is_near_memory_limit:  # a run that resumes gets further each time
+                    self._note_plan(self.adaptation.save_memory())
                     self._save()
-                    if self.event_loop.is_near_memory_limit:
-                        raise self.event_loop.memory_error()
+                    if self.adaptation.is_near_memory_limit:
+                        raise self.adaptation.memory_error()
             if not self.inputs.stopped:
                 yield from self._unsaved(self.event_loop.drain())
             self._save(last=not self.inputs.stopped)
@@ -105,7 +113,7 @@ class DurableRun:
         event_loop.states.enable_changelog()
         if progress is None:
             self._save(started=False)
-        elif self._note_plan(event_loop.adaptation.move_to_wanted()):
+        elif self._note_plan(self.adaptation.move_to_wanted()):
             self._save(progress.started)
         return progress is not None and progress.started
 
@@ -119,7 +127,7 @@ class DurableRun:
         statements = statement_count(batch)
         self._statement_count += statements
         self._is_saved = self._is_saved and not batch
-        has_moved = self._note_plan(self.event_loop.adaptation.count(statements))
+        has_moved = self._note_plan(self.adaptation.count(statements))
         if has_moved or (not self._is_saved and self._is_due(self.interval)):
             self._save()
 

@@ -25,14 +25,15 @@ class EventBuffer:
     Args:
         needs_complete_instants: Whether events wait until their instant is complete.
         ledger: The ledger of late events and changes of the schema, or None.
-        schema_guard: Recognises what would change the schema that is compiled into the plan.
+        schema_guard: Recognises what would change the schema that is compiled into the plan; None if nothing is to be
+            recognised.
 
     Attributes:
         events: The buffered events.
     """
 
     def __init__(
-        self, needs_complete_instants: bool, ledger: DeadLetterLedger | None, schema_guard: SchemaGuard
+        self, needs_complete_instants: bool, ledger: DeadLetterLedger | None, schema_guard: SchemaGuard | None
     ) -> None:
         self.needs_complete_instants = needs_complete_instants
         self.events: list[Event] = []
@@ -43,7 +44,21 @@ class EventBuffer:
         """Returns the time before which an event is late (integer ms)."""
         return self.events[-1].time if self.events else watermark + self.needs_complete_instants
 
-    def timely(self, batch: Sequence[Event], watermark: int) -> Sequence[Event]:
+    def ready(self, batch: Sequence[Event], watermark: int) -> Sequence[Event]:
+        """Returns the events that can be processed, and buffers those whose instant is not complete yet.
+
+        Late events, and changes of the schema, go to the dead-letter ledger.
+
+        Args:
+            batch: The events that come.
+            watermark: The time up to which all instants have been processed (integer ms).
+        """
+        timely = self.without_schema_changes(self._timely(batch, watermark))
+        if self.needs_complete_instants or self.events:
+            return self._complete(timely)
+        return timely
+
+    def _timely(self, batch: Sequence[Event], watermark: int) -> Sequence[Event]:
         """Returns the events that are not late. The others go to the dead-letter ledger."""
         earliest = self.earliest(watermark)
         times = list(map(_TIME, batch))
@@ -71,6 +86,8 @@ class EventBuffer:
 
     def without_schema_changes(self, events: Sequence[Event]) -> Sequence[Event]:
         """Returns the events without what would change the schema, which goes to the dead-letter ledger if it may."""
+        if self._schema_guard is None:
+            return events
         remaining, changes = self._schema_guard.without_changes(events)
         for event, triple in changes:
             if self._ledger is None:
@@ -78,16 +95,18 @@ class EventBuffer:
             self._ledger.record(CAUSE, event.stream or DEFAULT_STREAM, None, *change_texts(event, triple))
         return remaining
 
-    def complete(self, events: Sequence[Event]) -> Sequence[Event]:
+    def _complete(self, events: Sequence[Event]) -> Sequence[Event]:
         """Returns the events whose instant is complete, and buffers the others."""
-        if not self.needs_complete_instants and not self.events:
-            return events
         waiting = [*self.take(), *events]
         if not self.needs_complete_instants:
             return waiting  # of a checkpoint of a program that needed complete instants
         ready = [event for event in waiting if event.time < waiting[-1].time]
         self.events = waiting[len(ready) :]
         return ready
+
+    def fact_count(self) -> int:
+        """Returns the number of facts in the buffer."""
+        return sum(len(event.facts) for event in self.events)
 
     def take(self) -> list[Event]:
         """Removes and returns all buffered events."""

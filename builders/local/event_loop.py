@@ -12,11 +12,10 @@ from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 
-from squall.builders.local.adaptation import Adaptation
 from squall.builders.local.event_buffer import EventBuffer
 from squall.builders.local.updates import UpdateSteps
 from squall.builders.runtime.dataflow import Dataflow
-from squall.builders.runtime.memory_limit import MAX_SHARE_BETWEEN_BATCHES, MemoryLimit
+from squall.builders.runtime.memory_limit import MemoryLimit
 from squall.builders.runtime.multiway_join import fuse_joins
 from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.output import SinkOperator
@@ -29,7 +28,6 @@ from squall.builders.runtime.state import StateRegistry
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
-from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.seeds import FIXED_SEED, with_seed
 from squall.rdf import ALWAYS, FOREVER, Columns, Event
@@ -39,9 +37,6 @@ Outputs = list[Output]
 _TIME = attrgetter("time")
 BUFFERED_EVENTS, PENDING_UPDATES = "/buffered", "/updates"
 """The keys of the state of buffered events, and of that of pending updates."""
-MAX_MISSING_FACTS = 4096
-"""Snapshot evaluation ends when instants have so many facts fewer than large ones have. A document may begin with a
-small part."""
 
 
 class EventLoop:
@@ -76,21 +71,14 @@ class EventLoop:
         """The update steps, or None if the plan has no updates."""
         self.sink_operators: Sequence[SinkOperator] = ()
         """The operators of the sinks of the incremental dataflow, if there is one."""
-        self._instant_sizes = _InstantSizes(tuning.min_facts_per_instant)
         self.output_count = 0
         self.watermark = ALWAYS - 1
         """The time up to which all instants have been processed (integer ms); earlier events are late."""
         operators = () if snapshot_dataflow else self.dataflow.operators.values()
         needs_complete_instants = any(isinstance(op, EventTimeOperator) for op in operators)
-        self.buffer = EventBuffer(needs_complete_instants, options.ledger, SchemaGuard(plan))
+        guard = SchemaGuard(plan)
+        self.buffer = EventBuffer(needs_complete_instants, options.ledger, guard if guard.is_needed else None)
         """The events whose instant may not be complete yet."""
-        self.adaptation = Adaptation(self)
-        """What looks for better plans."""
-
-    @property
-    def needs_complete_instants(self) -> bool:
-        """Whether an instant can be processed only when all its events are there."""
-        return self.buffer.needs_complete_instants
 
     # What is read for each event is no `cached_property`: these slow down all attributes of their object (Python 3.11).
 
@@ -102,9 +90,8 @@ class EventLoop:
     def _begin_dataflow(self) -> Dataflow:
         plan = with_seed(self.plan, self.seed)
         kind = ProfiledDataflow if self.options.measure else Dataflow
-        dataflow = kind(plan, fused={} if self.snapshot_dataflow else fuse_joins(plan), tuning=self.tuning)
-        if self.memory_limit is not None:
-            dataflow.limit_memory(self.memory_limit)
+        fused = {} if self.snapshot_dataflow else fuse_joins(plan)
+        dataflow = kind(plan, fused=fused, tuning=self.tuning, memory_limit=self.memory_limit)
         if self.snapshot_dataflow:
             for id, slot, deltas in self.snapshot_dataflow.export_state():
                 dataflow.states[id].restore(slot, deltas)
@@ -145,7 +132,7 @@ class EventLoop:
         if self.memory_limit is not None:
             self.memory_limit.begin_batch()
         if (
-            isinstance(batch, Columns)
+            type(batch) is Columns  # exactly, since `isinstance` of an abstract class runs Python code
             and not (self.buffer.needs_complete_instants or self.buffer.events)
             and not (self.snapshot_dataflow or self.update_steps)
             and batch.times[0] >= self.watermark
@@ -157,38 +144,7 @@ class EventLoop:
         size = self.tuning.max_events_per_pass
         for first in range(0, len(batch), size):
             part = batch[first : first + size]
-            timely = self.buffer.without_schema_changes(self.buffer.timely(part, self.watermark))
-            yield from self._process_events(self.buffer.complete(timely))
-
-    def check_memory(self) -> None:
-        """Checks the memory between two batches, and moves to a better plan if the limit of the run is near.
-
-        Raises:
-            BuilderError: The memory is larger than the limit nevertheless.
-        """
-        limit = self.memory_limit
-        if limit is None or (share := limit.share()) <= MAX_SHARE_BETWEEN_BATCHES:
-            return
-        if share > 1 or self.adaptation.may_look:
-            self.adaptation.save_memory()
-            share = limit.share()
-        if share > 1:
-            raise self.memory_error()
-
-    def memory_error(self) -> BuilderError:
-        """Returns the error for a run that ends because of its memory limit."""
-        assert self.memory_limit is not None
-        dataflow = self.snapshot_dataflow or self.dataflow
-        return self.memory_limit.error(dataflow, self._buffered_facts, self.adaptation.memory_note)
-
-    @property
-    def _buffered_facts(self) -> int:
-        return sum(len(event.facts) for event in self.buffer.events)
-
-    @property
-    def is_near_memory_limit(self) -> bool:
-        """Whether the run should end between two batches, so that nothing has to be repeated when it resumes."""
-        return self.memory_limit is not None and self.memory_limit.share() > MAX_SHARE_BETWEEN_BATCHES
+            yield from self._process_events(self.buffer.ready(part, self.watermark))
 
     def end(self) -> Iterator[Outputs]:
         """Ends the input: every instant is complete.
@@ -220,7 +176,7 @@ class EventLoop:
         if self.buffer.events:
             for instants in self.dataflow.instants:
                 instants.advance_time(self.buffer.events[-1].time)
-        if self.snapshot_dataflow and self._instant_sizes.are_large(events):
+        if self.snapshot_dataflow and self.snapshot_dataflow.are_large(events):
             for time, group in groupby(events, key=_TIME):
                 yield self._evaluate_snapshot(self.snapshot_dataflow, list(group), time)
         elif self.update_steps:
@@ -250,17 +206,16 @@ class EventLoop:
             yield from self._run_until(now)
 
     def _run_until(self, now: int) -> Iterator[Outputs]:
-        dataflow = self.dataflow
+        dataflow = self._dataflow or self._begin_dataflow()
         dataflow.run(now)
         self.watermark = now
-        first, *further = self.sink_operators
-        outputs = first.flush(now)
-        for operator in further:
-            outputs += operator.flush(now)
+        outputs = self.sink_operators[0].flush(now)
+        if len(self.sink_operators) > 1:
+            for operator in self.sink_operators[1:]:
+                outputs += operator.flush(now)
+            outputs.sort(key=_TIME)
         if self.memory_limit is not None:
             self.memory_limit.begin_instant()
-        if further:
-            outputs.sort(key=_TIME)
         self.output_count += len(outputs)
         dataflow.expire(now)
         if outputs:
@@ -318,7 +273,6 @@ class EventLoop:
             self.update_steps = update_steps
         if self.memory_limit is not None:
             self.memory_limit.set_plan(plan)
-            dataflow.limit_memory(self.memory_limit)
         self.states.update(own_states)
         return kept_keys | {key: key for key in own_states}
 
@@ -347,17 +301,3 @@ class EventLoop:
         self.dataflow.begin(begin)
         self.states.restore(watermark, state)
         self.watermark = watermark
-
-
-class _InstantSizes:
-    """The sizes of instants, by which snapshot evaluation ends."""
-
-    def __init__(self, min_facts: int) -> None:
-        self._min_facts = min_facts
-        self._missing_facts = 0
-
-    def are_large(self, events: Sequence[Event]) -> bool:
-        """Adds events, and returns whether instants are large enough, on average, to be evaluated as snapshots."""
-        self._missing_facts += self._min_facts * len({event.time for event in events if event.facts})
-        self._missing_facts -= sum(len(event.facts) for event in events)
-        return self._missing_facts <= MAX_MISSING_FACTS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from squall.builders.local.adaptation import statement_count
+from squall.builders.local.adaptation import Adaptation, statement_count
 from squall.builders.local.batch_metrics import measured_batches
 from squall.builders.local.event_loop import EventLoop
 from squall.builders.local.replay import ReplayedBatches
@@ -102,6 +102,8 @@ class IteratorJob(EventLoop):
         can_begin_as_snapshots = fits(plan) and not options.measure and options.checkpoint is None
         snapshot_dataflow = SnapshotDataflow(with_seed(plan, seed), tuning) if can_begin_as_snapshots else None
         super().__init__(plan, options, snapshot_dataflow, tuning, seed)
+        self.adaptation = Adaptation(self)
+        """What looks for better plans."""
         if plan is not wanted:
             self.adaptation.wanted = wanted
         self._has_begun = False
@@ -142,16 +144,18 @@ class IteratorJob(EventLoop):
         if self.options.checkpoint is not None:
             from squall.builders.local.durable import DurableRun  # on demand: most runs have no use for it
 
-            yield from DurableRun(self, self.options.checkpoint, batches).outputs(static, begin)
+            yield from DurableRun(self, self.options.checkpoint, batches, self.adaptation).outputs(static, begin)
             return
         inputs = batches if isinstance(batches, Sources) else ReplayedBatches(batches)
-        static_events = [*static, *(inputs.static_events() if self.needs_complete_instants else ())]
+        static_events = [*static, *(inputs.static_events() if self.buffer.needs_complete_instants else ())]
         for outputs in self.start(static_events, begin):
             yield from outputs
         for batch in measured_batches(self, inputs):
             for outputs in self.process(batch):
                 yield from outputs
-            self.adaptation.count(statement_count(batch))
-            self.check_memory()
+            if self.adaptation.replanning is not None:
+                self.adaptation.count(statement_count(batch))
+            if self.memory_limit is not None:
+                self.adaptation.check_memory()
         for outputs in self.end():
             yield from outputs

@@ -32,7 +32,7 @@ class ReplayedBatches:
 
     def static_events(self) -> list[Event]:
         """Reads the events at `ALWAYS` with which a list begins. What comes one by one is not waited for."""
-        events, _ = static_prefix(map(_check, self._batches) if isinstance(self._batches, list | tuple) else ())
+        events, _ = static_prefix(_checked(self._batches if isinstance(self._batches, list | tuple) else ()))
         self._count += len(events)
         return events
 
@@ -56,8 +56,7 @@ class ReplayedBatches:
 
     def __iter__(self) -> Iterator[Sequence[Event]]:
         start = self._count
-        for batch in self._batches:
-            _check(batch)
+        for batch in _checked(self._batches):
             new = batch[start:] if start else batch
             if start or self._tracks_offsets:
                 start -= len(batch) - len(new)
@@ -65,7 +64,8 @@ class ReplayedBatches:
             yield new
 
 
-def _check(batch: Sequence[Event]) -> Sequence[Event]:
-    if isinstance(batch, Event):
-        raise ArgumentError("an event is given where a batch is", hint="write `job.run([events])`")
-    return batch
+def _checked(batches: Iterable[Sequence[Event]]) -> Iterator[Sequence[Event]]:
+    for batch in batches:
+        if isinstance(batch, Event):
+            raise ArgumentError("an event is given where a batch is", hint="write `job.run([events])`")
+        yield batch

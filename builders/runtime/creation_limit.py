@@ -93,10 +93,15 @@ class InputDivision:
 
     Args:
         first_part: The number of rows in the first part.
+        counts_all: Whether also what is made of smaller inputs has to be counted.
+
+    Attributes:
+        uncounted_rows: Inputs of so many rows are not divided, and what is made of them is not counted.
     """
 
-    def __init__(self, first_part: int) -> None:
+    def __init__(self, first_part: int, counts_all: bool = False) -> None:
         self.first_part = first_part
+        self.uncounted_rows = 0 if counts_all else first_part
         self.derived_rows = 0
 
     def add_rows(self, rows: int) -> None:
@@ -124,7 +129,7 @@ class CreationLimit(InputDivision):
     """
 
     def __init__(self, rules: Mapping[str, str], max_terms: int, outside: Mapping[str, _Creations]) -> None:
-        super().__init__(first_part=1)
+        super().__init__(first_part=1, counts_all=True)
         self.max_terms = max_terms
         self.outside = outside
         self.live_rows = 0

@@ -94,6 +94,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         reading: The `Scan` nodes that read the input; None for all.
         tuning: The tuning values of the runtime.
         replaced: What this dataflow takes over from one of another plan of the same program.
+        memory_limit: A limit on memory that each step checks, also inside of large inputs.
     """
 
     apart: ClassVar[tuple[type, ...]] = ()
@@ -107,8 +108,9 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         reading: Collection[str] | None = None,
         tuning: Tuning = DEFAULT_TUNING,
         replaced: Replaced | None = None,
+        memory_limit: MemoryLimit | None = None,
     ) -> None:
-        super().__init__(plan)
+        super().__init__(plan, memory_limit)
         self.layout = DataflowLayout.of(plan, hosted, fused, reading, apart=self.apart)
         self.operators = _operators(plan, self.layout, self.creation_limits, tuning)
         if replaced is not None:
@@ -129,8 +131,9 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         instants = dict(_evaluation_instants(self.operators))
         self.instants = list(instants.values())
         """The evaluation instants of rstream outputs."""
-        self.join_division = InputDivision(tuning.first_join_part)
-        self.divisions = {**dict.fromkeys(_joins(self.operators), self.join_division), **self.creation_limits.by_node}
+        division = InputDivision(tuning.first_join_part, counts_all=memory_limit is not None)
+        divided = _joins(self.operators) if memory_limit is None else self.operators
+        self.divisions = {**dict.fromkeys(divided, division), **self.creation_limits.by_node}
         """How the inputs of nodes are divided that may make many rows of few."""
         stateful = {id: op for id, op in self.operators.items() if isinstance(op, Stateful)}
         self.states = StateRegistry({**stateful, **self.input.readers, INSERTED_FACTS: self.input.inserted})
@@ -141,11 +144,6 @@ class Dataflow(Scheduler[Sequence[Delta]]):
     def _target(self, target: layout.Target) -> Target:
         steps = [cast(StatelessOperator, self.operators[id]).step for id in target.steps]
         return Target(stateless.chain_steps(steps), target.address, target.steps[-1] if target.steps else "")
-
-    def limit_memory(self, limit: MemoryLimit) -> None:
-        """Lets each step check a limit on memory, also inside of large inputs: those of all nodes are divided."""
-        self.memory_limit = limit
-        self.divisions = dict.fromkeys(self.operators, self.join_division) | self.divisions
 
     # Input
 
@@ -170,7 +168,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         for instants in self.instants:
             instants.add(events)
         for id, reader in self.input.readers.items():
-            facts = reader.read_columns(events) if isinstance(events, Columns) else reader.read(events)
+            # Exactly, since `isinstance` of an abstract class runs Python code.
+            facts = reader.read_columns(events) if type(events) is Columns else reader.read(events)
             self._emit_facts(id, facts)
 
     def change(self, changes: Iterable[Change]) -> None:
@@ -222,7 +221,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
                 can be processed as complete ones.
             complete: False while more input may come at this time, so that derived streams cannot emit yet.
         """
-        self.creation_limits.begin()
+        if self.creation_limits.limits:
+            self.creation_limits.begin()
         if self.event_time_operators:
             self._wake(now)
         for component in self.ready_components():
@@ -272,11 +272,12 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         for port in sorted(ports, reverse=True):
             parts = ports[port]
             deltas: Sequence[Delta] = parts[0] if len(parts) == 1 else list(chain.from_iterable(parts))
-            is_whole = division is None or len(deltas) <= division.first_part
-            for part in (deltas,) if is_whole or division is None else division.parts(deltas):
+            if division is None or len(deltas) <= division.uncounted_rows:
+                self.emit(id, self.apply(id, port, deltas))
+                continue
+            for part in division.parts(deltas):
                 output = self.apply(id, port, part)
-                if division is not None:
-                    division.add_rows(len(output))
+                division.add_rows(len(output))
                 self.emit(id, output)
                 if self.memory_limit is not None:
                     self.memory_limit.count(id, len(part), len(output), self)
@@ -300,10 +301,6 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             op = self.operators.get(id)
             if isinstance(op, DRedDistinct):
                 self.emit(id, op.rederive())
-
-    def restore(self, watermark: int, state: Mapping[tuple[str, int], Sequence[Delta]]) -> None:
-        """Restores the states (`StateRegistry.restore`)."""
-        self.states.restore(watermark, state)
 
 
 def _operators(plan: Plan, layout: DataflowLayout, limits: CreationLimits, tuning: Tuning) -> dict[str, Operator]:

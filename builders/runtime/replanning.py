@@ -87,7 +87,8 @@ class _Replanning:
             if node.id not in nodes:
                 operators[node.id] = self.filled_join(node, logs)
         replaced = Replaced(operators, self.before.input, self.before.states, nodes)
-        dataflow = Dataflow(self.plan, fused=self.fused, tuning=self.tuning, replaced=replaced)
+        limit = self.before.memory_limit
+        dataflow = Dataflow(self.plan, fused=self.fused, tuning=self.tuning, replaced=replaced, memory_limit=limit)
         dataflow.input.inserted.rename({old_id: id for id, old_id in nodes.items()})
         return dataflow, {key: replaced.old_key(key) for key in dataflow.states}
 

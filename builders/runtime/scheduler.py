@@ -25,7 +25,7 @@ class Scheduler(Generic[Batch]):
     size_of: ClassVar[Any] = len
     """Returns the number of rows of a batch."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, memory_limit: MemoryLimit | None = None) -> None:
         self.plan = plan
         self.inbox: dict[str, dict[int, list[Batch]]] = {}
         """The batches that wait for each node, by the number of the input."""
@@ -33,7 +33,7 @@ class Scheduler(Generic[Batch]):
         self.component_queue: list[int] = []
         """The numbers of the components that have work, as a heap in topological order."""
         self.creation_limits = CreationLimits(plan)
-        self.memory_limit: MemoryLimit | None = None
+        self.memory_limit = memory_limit
         """The limit that each step checks, if the run has one."""
 
     def receive(self, address: Address, batch: Batch) -> None:

@@ -92,6 +92,11 @@ class SchemaGuard:
             if scan.fixed_schema is not None and scan.fixed_schema.drops_changes
         ]
 
+    @property
+    def is_needed(self) -> bool:
+        """Whether the plan has such a schema."""
+        return bool(self._schemas)
+
     def without_changes(self, events: Sequence[Event]) -> tuple[Sequence[Event], Sequence[SchemaChange]]:
         """Returns events without the triples that would change the schema, and these.
 

@@ -302,6 +302,7 @@ def build(
       squall run plant.owl query.csparql --source 'readings.ntt?window=RANGE 10s'
       sensors | squall run alarm.jena --source '-?format=nt' --clock wall --window 'RANGE 1m'
     """
+    # In one piece: what each option means for the run, most in a conditional expression.
     from squall.contracts import Options, Replanning, capabilities_of
     from squall.model import with_windows
     from squall.observe.latency import Latencies

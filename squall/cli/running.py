@@ -169,6 +169,7 @@ def run(
         columns: The queries whose solutions are all that the sink holds. Empty: it holds all outputs.
         tally: The counts of the run.
     """
+    # In one piece: each way in which a run ends, with the code for it.
     from squall.contracts import ReplacesPlans
     from squall.observe.progress import progress_bar
     from squall.process.signals import stop_on_signal

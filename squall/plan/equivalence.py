@@ -203,6 +203,7 @@ class ConjunctiveQuery:
         Leaves and classes refine each other's colours (Weisfeiler and Leman). While some leaves still have one colour,
         one of them gets a colour of its own, and all are refined again.
         """
+        # In one piece: each step takes the colours of the one before.
         classes = {column: self._class(column) for column in range(len(self.equal_to))}
         leaves = [_Leaf(leaf.digest, tuple([classes[column] for column in leaf.columns])) for leaf in self.leaves]
         filters = [_over_classes(call, classes) for call in self.filters]

@@ -23,6 +23,7 @@ from squall.rulesets import HELPER
 
 def is_plain(rule: System) -> bool:
     """Returns whether a rule can be evaluated in part: patterns, functions without side effects, and facts as heads."""
+    # In one piece: each condition, in a line of its own.
     if rule.grouping or rule.slice or rule.subsystems or rule.stream or rule.output or rule.report:
         return False
     if not all(isinstance(part, Construct) for part in rule.consequences):

@@ -55,7 +55,7 @@ def scan_in_order(
     if dataflow is None:
         dataflow = source_dataflow(program, program.ordered_scan.sources)
     state_deltas = state.read_deltas(since, partition)
-    dataflow.restore(
+    dataflow.states.restore(
         state.watermark, {(router.ids[number], slot): part for (number, slot), part in state_deltas.items()}
     )
     if state.keep:

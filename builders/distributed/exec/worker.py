@@ -362,9 +362,9 @@ def _restored_partition(
         partition_class = _ProfiledPartition if program.measure else _Partition
         dataflow = partition_class(program, stages, state.bucket_partitions, partition)
         dataflow.begin(program.static_time)
-    ids = dataflow.router.ids
-    state_deltas = state.read_deltas(since, partition)
-    dataflow.restore(span.start, {(ids[number], slot): part for (number, slot), part in state_deltas.items()})
+    ids, addresses = dataflow.router.ids, dataflow.layout.addresses
+    slots = {(ids[number], slot): part for (number, slot), part in state.read_deltas(since, partition).items()}
+    dataflow.states.restore(span.start, {addresses.get(slot, slot): deltas for slot, deltas in slots.items()})
     if state.keep:
         dataflow.states.enable_changelog()
     return dataflow
@@ -487,10 +487,6 @@ class _Partition(Dataflow):
         for id, slot, deltas in self.states.drain_changelog():
             address = self.input_of.get((id, slot), (id, slot))
             yield address, live_deltas(deltas, watermark, self.states[id].key_width(slot))
-
-    def restore(self, watermark: int, state: Mapping[Address, Sequence[Delta]]) -> None:
-        addresses = self.layout.addresses
-        super().restore(watermark, {addresses.get(address, address): deltas for address, deltas in state.items()})
 
     def put(self, address: Address, deltas: Sequence[Delta]) -> None:
         if not self.moves or address in self.router.replicated_inputs or address[0] not in self.operators:

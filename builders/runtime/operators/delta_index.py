@@ -262,8 +262,8 @@ class DeltaIndex:
             return
         self.sweeps += 1
         if self.first and self.stored < self.full_sweep_rows:
-            ends = zip(self.first, map(_END, self.first.values()), strict=True)
-            self._drop_expired(expired_keys(ends, len(self.first), now, self.tuning.max_live_rows_scanned), now)
+            place = len(next(iter(self.first.values()))) - 2
+            self._drop_expired(expired_keys(self.first, place, now, self.tuning.max_live_rows_scanned), now)
         if self.stored >= self.full_sweep_rows:
             self._drop_expired([key for key, delta in self.first.items() if delta[-2] <= now or key in self.more], now)
             self._settle()

@@ -9,7 +9,6 @@ Naughton and Burger, "Maximizing the Output Rate of Multi-Way Join Queries over 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from squall.builders.runtime.operators.codegen import column_names, compile_source, delta_source
@@ -20,7 +19,6 @@ from squall.builders.runtime.zset import Delta, with_unit_weights
 
 Record = list[Any]
 """The first delta of each input with the record's key (None: there is none), and the latest end of all deltas."""
-_LATEST_END = itemgetter(-1)
 
 
 class JoinShape(NamedTuple):
@@ -113,8 +111,7 @@ class MultiwayJoinOperator(Stateful):
             return
         records = self.records
         if self._stored() < self.full_sweep_rows:
-            ends = zip(records, map(_LATEST_END, records.values()), strict=True)
-            self._drop(expired_keys(ends, len(records), now, self.tuning.max_live_rows_scanned))
+            self._drop(expired_keys(records, len(self.probes), now, self.tuning.max_live_rows_scanned))
         if self._stored() >= self.full_sweep_rows:
             self._sweep_all(now)
             self.full_sweep_rows = 2 * max(self.tuning.min_rows_to_sweep, self._stored())

@@ -331,7 +331,7 @@ class AppendOnlyOutput(Stateful):
         if len(until) < self.sweep_rows:
             return
         if len(until) < self.full_sweep_rows:
-            for row in expired_keys(until.items(), len(until), now - 1, self.tuning.max_live_rows_scanned):
+            for row in expired_keys(until, None, now - 1, self.tuning.max_live_rows_scanned):
                 del until[row]
         if len(until) >= self.full_sweep_rows:
             self.valid_until = until = {row: end for row, end in until.items() if end >= now}

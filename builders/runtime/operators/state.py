@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, Row
@@ -137,21 +137,21 @@ class DiffedState(Stateful):
         self.source.load_rows([delta[:-3] for delta in self.diff.restore(deltas) for _ in range(delta[-1])])
 
 
-def expired_keys(ends: Iterable[tuple[Key, int]], count: int, now: int, max_live_rows: int) -> list[Key]:
+def expired_keys(rows: Mapping[Key, Any], place: int | None, now: int, max_live_rows: int) -> list[Key]:
     """Returns keys of rows that ended at `now` or before, oldest first, until too many live rows are met.
 
     Mostly the rows that came first end first.
 
     Args:
-        ends: The key and the end of each row, in the order in which they came.
-        count: The number of rows.
+        rows: The rows by key, in the order in which they came.
+        place: The index of the end in each row, not negative, which is fast; None if only the ends are stored.
         now: Integer ms.
         max_live_rows: How many live rows are too many.
     """
     expired: list[Key] = []
-    enough, patience = count // max_live_rows, max_live_rows
-    for key, end in ends:
-        if end <= now:
+    enough, patience = len(rows) // max_live_rows, max_live_rows
+    for key, row in rows.items():
+        if (row if place is None else row[place]) <= now:
             expired.append(key)
         elif len(expired) > enough or not patience:
             break

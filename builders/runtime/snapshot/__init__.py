@@ -9,7 +9,7 @@ over at any time.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import NamedTuple, cast
 
@@ -62,7 +62,12 @@ SUPPORTED_OPERATORS = (
     ops.Sink,
 )
 """The operators that can run over rows without times."""
+MAX_MISSING_FACTS = 4096
+"""Snapshot evaluation ends when instants have so many facts fewer than large ones have. A document may begin with a
+small part."""
 SnapshotOperator = SnapshotJoin | SnapshotDistinct | PassThrough | SnapshotClosure | SnapshotOutput
+MAKES_FEW_ROWS = (SnapshotDistinct, PassThrough)
+"""The operators that make no more rows than they receive."""
 
 
 def fits(plan: Plan) -> bool:
@@ -114,6 +119,8 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         """The facts that were read."""
         self.incoming: defaultdict[str, list[Sequence[Fact]]] = defaultdict(list)
         """The facts that are still to be processed."""
+        self.missing_facts = 0
+        """How many facts fewer than large instants have the instants so far had (`are_large`)."""
         delivered, _ = plan.sink
         self.output = cast(SnapshotOutput, self.operators[delivered.id])
 
@@ -126,29 +133,12 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
             case ops.TransitiveClosure():
                 return SnapshotClosure(self.tuning)
             case ops.Distinct():
-                return PassThrough() if self._are_unique(node) else SnapshotDistinct()
+                return PassThrough() if _are_unique(node, self.plan) else SnapshotDistinct()
             case _:
-                once = {
-                    port
-                    for port, edge in enumerate(node.inputs)
-                    if self._eliminates_duplicates(self.plan.by_id[edge.node])
-                }
+                inputs = enumerate(self.plan.by_id[edge.node] for edge in node.inputs)
+                sets = ((port, input_node) for port, input_node in inputs if isinstance(input_node.op, ops.Distinct))
+                once = {port for port, input_node in sets if not _are_unique(input_node, self.plan)}
                 return SnapshotOutput(cast(AppendOnlyOutput, make_output_operator(*self.plan.sink, self.plan)), once)
-
-    def _are_unique(self, node: Node) -> bool:
-        """Returns whether a set has no duplicates anyway.
-
-        Its rows are matches of facts each of which comes once, or once for each node that derives it.
-        """
-        inputs = [self.plan.by_id[edge.node] for edge in node.inputs]
-        makers = [self.plan.by_id[edge.node].op for match in inputs for edge in match.inputs]
-        return all(_distinguishes_facts(input_node.op) for input_node in inputs) and all(
-            isinstance(maker, ops.Scan | ops.Distinct) for maker in makers
-        )
-
-    def _eliminates_duplicates(self, node: Node) -> bool:
-        """Returns whether a node is a set that looks for duplicates."""
-        return isinstance(node.op, ops.Distinct) and not self._are_unique(node)
 
     def _step(self, node: Node) -> Step:
         """Returns the step of a stateless node."""
@@ -225,6 +215,12 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
 
     # Input
 
+    def are_large(self, events: Sequence[Event]) -> bool:
+        """Adds events, and returns whether instants are large enough, on average, to be evaluated as snapshots."""
+        self.missing_facts += self.tuning.min_facts_per_instant * len({event.time for event in events if event.facts})
+        self.missing_facts -= sum(len(event.facts) for event in events)
+        return self.missing_facts <= MAX_MISSING_FACTS
+
     def start(self) -> None:
         """Emits what holds without any input: the bodies of axioms."""
         for node in self.plan.nodes:
@@ -299,12 +295,16 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
     def step(self, id: str) -> None:
         """Processes the inbox of one node; the right side of two first."""
         ports = self.inbox.pop(id, {})
+        op = self.operators[id]
         limit = self.creation_limits.by_node.get(id)
+        is_divided = limit is not None and not isinstance(op, MAKES_FEW_ROWS)
         for port in sorted(ports, reverse=True):
-            batches = ports[port] if limit is None else _in_parts(self.operators[id], port, ports[port], limit)
+            batches: Iterable[KeyedRows] = ports[port]
+            if limit is not None and is_divided:
+                batches = _in_parts(op, port, batches, limit)
             if self.memory_limit is not None:
                 self.memory_limit.count(id, sum(len(batch.rows) for batch in ports[port]), 0, self)
-            for part in self.operators[id].apply(port, batches):
+            for part in op.apply(port, batches):
                 if limit is not None:
                     limit.add_rows(len(part.rows))
                 self.emit(id, part)
@@ -367,13 +367,13 @@ def _key_column_of(node: Node, plan: Plan) -> int | None:
 
 
 def _in_parts(
-    op: SnapshotOperator, port: int, batches: Sequence[KeyedRows], limit: CreationLimit
+    op: SnapshotOperator, port: int, batches: Iterable[KeyedRows], limit: CreationLimit
 ) -> Iterator[KeyedRows]:
     """Yields batches of a limited recursion, each when the one before is processed; part by part where an operator may
     make many rows of one."""
+    join = op if isinstance(op, SnapshotJoin) else None
     for batch in batches:
-        makes_few = isinstance(batch.rows, FactoredRows) or isinstance(op, SnapshotDistinct | PassThrough)
-        if makes_few or (isinstance(op, SnapshotJoin) and op.has_at_most(ROWS_PER_PART, port, batch)):
+        if isinstance(batch.rows, FactoredRows) or (join and join.has_at_most(ROWS_PER_PART, port, batch)):
             yield batch
         else:
             yield from (batch._replace(rows=rows) for rows in limit.parts(rows_of(batch.rows)))
@@ -420,6 +420,18 @@ def _consumer_ignores_column(plan: Plan, node: Node, port: int, column: int) -> 
             return _ignores_column(plan, node.id, column)
         case op:
             return isinstance(op, ops.Construct)
+
+
+def _are_unique(node: Node, plan: Plan) -> bool:
+    """Returns whether a set has no duplicates anyway.
+
+    Its rows are matches of facts each of which comes once, or once for each node that derives it.
+    """
+    inputs = [plan.by_id[edge.node] for edge in node.inputs]
+    makers = [plan.by_id[edge.node].op for match in inputs for edge in match.inputs]
+    return all(_distinguishes_facts(input_node.op) for input_node in inputs) and all(
+        isinstance(maker, ops.Scan | ops.Distinct) for maker in makers
+    )
 
 
 def _distinguishes_facts(op: ops.Operator) -> bool:
