@@ -142,7 +142,7 @@ def test_outputs_do_not_depend_on_what_runs_as_one(many: int) -> None:
     hold(law, many, trial=trials(APART))
 
 
-@examples(60)
+@examples(40)
 def test_outputs_do_not_depend_on_caches_and_failures(many: int) -> None:
     """Any worker runs a task; tasks fail at any point and are retried; workers lose their caches; the driver restarts;
     one task or many process a batch."""
@@ -160,7 +160,7 @@ def test_outputs_do_not_depend_on_caches_and_failures(many: int) -> None:
 
 
 @pytest.mark.sampled(2)
-@examples(60)
+@examples(40)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_outputs_do_not_depend_on_broadcast_inputs(planner: str, many: int) -> None:
     """Any inputs that can be broadcast, whatever arrives and whenever, with failures at any point."""
@@ -199,7 +199,7 @@ def any_skewed_keys(
 
 
 @pytest.mark.sampled(2)
-@examples(80)
+@examples(50)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_outputs_do_not_depend_on_skewed_keys(planner: str, many: int) -> None:
     """Rows of any keys are split and joined with broadcast rows of these keys; whole inputs may be broadcast besides;
@@ -225,7 +225,7 @@ def test_outputs_do_not_depend_on_skewed_keys(planner: str, many: int) -> None:
 
 
 @pytest.mark.sampled(2)
-@examples(80)
+@examples(50)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_outputs_do_not_depend_on_the_partitioning(planner: str, many: int) -> None:
     """Plan validation suffices: any partitioning that keeps matching rows together gives the same outputs."""
@@ -254,7 +254,7 @@ def with_transitive_rule(system: System, predicate: Term, source: Source) -> Sys
     return replace(system, subsystems=(*system.subsystems, rule))
 
 
-@examples(80)
+@examples(50)
 def test_outputs_do_not_depend_on_the_partitioning_of_closures(many: int) -> None:
     """Each task finds the paths of closures that begin at nodes of its partition, whichever other inputs are broadcast
     and keys are skewed, with failures at any point."""

@@ -149,9 +149,9 @@ def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
     data_frames: list[DataFrame] = []
     process = BatchProcessor.process
 
-    def noted(self: BatchProcessor, batch_input: BatchInput, last: bool = False, keep: bool = True) -> None:
+    def noted(self: BatchProcessor, batch_input: BatchInput, **options: bool) -> None:
         data_frames.extend(batch_input.texts)
-        process(self, batch_input, last, keep)
+        process(self, batch_input, **options)
 
     monkeypatch.setattr(BatchProcessor, "process", noted)
     return data_frames
