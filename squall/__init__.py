@@ -191,15 +191,15 @@ def plan(
         if "statistics" not in signature(make_plan).parameters:
             raise UsageError(f"the planner `{planner}` has no use for statistics", hint="the planner `rete` has")
         settings["statistics"] = _loaded(statistics)
-    made = check(make_plan(system, **settings))
+    result = check(make_plan(system, **settings))
 
     def plan_again(planning: Planning) -> Plan:
-        same = planning.planner == made.planner
+        same = planning.planner == result.planner
         return plan(
             system, planner if same else planning.planner, planning.statistics, replaceable=planning.replaceable
         )
 
-    return replace(made, plan_again=plan_again, **settings)
+    return replace(result, plan_again=plan_again, **settings)
 
 
 def _loaded(statistics: Statistics | str | Path) -> Statistics:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance import Stages, corpus, place_of, run
+from tests.conformance import Stages
+from tests.test_conformance import outcomes_without_failure
 
-WHERE = corpus()
 SAMPLES = {
     "squall": 9, "jena-rules": 50, "rif-w3c": 30, "w3c-rdf-tests": 150, "csparql-engine": 15, "csrbench": 50,
     "instans": 20, "rif-owl2rl-weaver": 9, "owl2-tests": 100, "owl1-wg-tests": 50, "jena-owl": 50,
 }  # fmt: skip
-"""The sampling rates of suites: in `make test`, one case in so many runs on other builders; in `make test-all`, all
-do."""
+"""The sampling rates of suites: in `make test-more`, one case in so many runs on other builders; in `make test-all`,
+all do."""
 ELSEWHERE = [
     pytest.param(suite, builder, often, marks=[getattr(pytest.mark, builder), *slow])
     for builder in ("spark", "beam")
@@ -25,9 +25,4 @@ ELSEWHERE = [
 @pytest.mark.parametrize(("suite", "builder", "every"), ELSEWHERE)
 def test_suite_elsewhere(suite: str, builder: str, every: int) -> None:
     pytest.importorskip({"spark": "pyspark", "beam": "apache_beam"}[builder])
-    if not place_of(suite, WHERE).exists():
-        pytest.skip("conformance data not found: set SQUALL_CONFORMANCE")
-    outcomes = list(run(suite, WHERE, Stages(builder=builder), every))
-    assert any(outcome.status == "passed" for outcome in outcomes)
-    failed = [str(outcome) for outcome in outcomes if outcome.status == "failed"]
-    assert not failed, "\n".join(failed)
+    outcomes_without_failure(suite, Stages(builder=builder), every)

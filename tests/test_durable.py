@@ -24,13 +24,13 @@ import pytest
 from hypothesis import strategies as st
 
 import squall
-from squall.builders.local import adaptation, checkpoint
+from squall.builders.local import checkpoint
 from squall.builders.local.job import IteratorJob
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.contracts import Interval, Options, Output
 from squall.errors import BuilderError, PluginError, SinkError, SourceError
 from squall.model import System
-from squall.rdf import ALWAYS, Columns, Event, iri
+from squall.rdf import ALWAYS, Columns, Event, iri, statement_count
 from squall.streams import DeadLetterFile, Sink, Sources, open_sink, open_source
 from squall.streams.dead_letters import DeferredLedger
 from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
@@ -741,7 +741,7 @@ RISKS = {
 def test_what_comes_as_columns_counts_by_its_triples() -> None:
     terms = [iri("urn:x:a")] * 3
     columns = Columns([1, 2], [2, 1], terms, terms, terms, "")
-    assert adaptation.statement_count(columns) == adaptation.statement_count(list(columns)) == 3
+    assert statement_count(columns) == statement_count(list(columns)) == 3
 
 
 @pytest.mark.parametrize(("address", "said"), RISKS.items())

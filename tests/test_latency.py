@@ -108,8 +108,8 @@ def test_each_statement_counts_in_the_step_that_it_changes(
             watermark = batch[-1].time
             completed |= {at: number for at in expected if at <= watermark and at not in completed}
             statements = sum(len(item.facts) for item in batch)
-            given = Columns.of(batch) if same_stream and data.draw(st.booleans()) else batch
-            measured(BatchMetrics(10 * number, 10 * number + 1, 10 * number + 3, statements, watermark, given))
+            content = Columns.of(batch) if same_stream and data.draw(st.booleans()) else batch
+            measured(BatchMetrics(10 * number, 10 * number + 1, 10 * number + 3, statements, watermark, content))
     (figures,) = measured.windows.values()
     assert figures.statements.count == len(completed)
     assert figures.statements.total == sum(expected[at] for at in completed)

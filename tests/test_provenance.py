@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from itertools import pairwise, product
+from itertools import product
 from typing import Any
 
 import pytest
@@ -12,18 +12,21 @@ from hypothesis import strategies as st
 import squall
 from squall import explain
 from squall.errors import SquallError
-from squall.rdf import ALWAYS, OWL, RDFS, Columns, Event, Term, Triple, iri, literal
+from squall.rdf import ALWAYS, RDFS, Columns, Event, Term, Triple, iri
 from squall.rdf.cliques import SAME_AS, Cliques
 from tests.laws import PLANNERS, examples, hold
 from tests.test_same_as import (
     CLASSES,
+    EVENT_OF_MARY,
     INDIVIDUALS,
     LINKS,
+    LINKS_OF_MARY,
+    NAMES_OF_MARY,
     PATTERNS,
     PROPERTIES,
+    QUERY_FOR_MARY,
     RULES,
     SOURCES,
-    TYPE,
     A,
     E,
     compiled,
@@ -151,7 +154,7 @@ def test_the_terms_are_those_of_the_first_pattern(planner: str, many: int) -> No
         end: str,
     ) -> None:
         cliques = Cliques.of((triple.subject, triple.object) for triple in same)
-        known = [*triples, *(Triple(name, SAME_AS, name) for name in cliques.members)]
+        all_triples = [*triples, *(Triple(name, SAME_AS, name) for name in cliques.members)]
         names = dict.fromkeys(slot for pattern in (*body, *optional) for slot in pattern if slot.startswith("?"))
         tests = [f"FILTER STRENDS(STR({name}), '{end}')" for name in names][:1]
         negation = f"FILTER NOT EXISTS {{ {text_of(negated)} }}" if negated else ""
@@ -161,9 +164,9 @@ def test_the_terms_are_those_of_the_first_pattern(planner: str, many: int) -> No
         actual = outputs(plan, [Event(1, tuple(triples), A)], same)
 
         def agreeing(left: dict[str, Term], inner: list[Slots]) -> list[dict[str, Term]]:
-            return [terms for terms in solutions(inner, known, cliques) if agree(left, terms, cliques)]
+            return [terms for terms in solutions(inner, all_triples, cliques) if agree(left, terms, cliques)]
 
-        expected = solutions(body, known, cliques)
+        expected = solutions(body, all_triples, cliques)
         if optional:
             joined = [[right | left for right in agreeing(left, optional)] or [left] for left in expected]
             expected = [row for rows in joined for row in rows]
@@ -277,16 +280,10 @@ def test_names_of_graphs_stay(planner: str, many: int) -> None:
 
 def test_the_example_of_strider() -> None:
     """Ren et al. 2017: the answer has the names that matched, once, where the axioms give nine."""
-    names = [iri(f"urn:pDoc{number}") for number in (1, 2, 3)]
-    links = [Triple(left, SAME_AS, right) for left, right in pairwise(names)]
-    content = (Triple(names[0], TYPE, iri("urn:PostDoc")), Triple(names[1], iri("urn:name"), literal("Mary")),
-               Triple(names[2], iri("urn:email"), literal("mary@x")))  # fmt: skip
-    body = '?x <urn:name> "Mary" . ?x owl:sameAs ?x1 . ?x1 <urn:email> ?y'
-    text = f"PREFIX owl: <{OWL}> SELECT * FROM STREAM <urn:s> [RANGE 10s STEP 10s] {{ {body} }}"
-    answers = {}
+    names, answers = NAMES_OF_MARY, {}
     for way in ("provenance", "representative", "axioms"):
-        system = squall.compile(text, lexer="csparql", same_as=way, schema=links)
-        answers[way] = [fact.values for _, fact in outputs(squall.plan(system), [Event(1, content, "urn:s")], links)]
+        system = squall.compile(QUERY_FOR_MARY, lexer="csparql", same_as=way, schema=LINKS_OF_MARY)
+        answers[way] = [fact.values for _, fact in outputs(squall.plan(system), [EVENT_OF_MARY], LINKS_OF_MARY)]
     assert answers["provenance"] == [(names[1], names[2], '"mary@x"')]
     assert answers["representative"] == [(names[0], names[0], '"mary@x"')]
     assert len(answers["axioms"]) == 9
@@ -309,9 +306,9 @@ def test_no_source_changes_the_cliques() -> None:
     assert "by representative" not in explain.text(plan)
     with pytest.raises(SquallError, match="says at 3 what is fixed under owl:sameAs with provenance"):
         outputs(plan, [Event(3, (Triple(iri(E + "z"), SAME_AS, iri(E + "x3")),), A)], LINKS)
-    known = [Event(3, (LINKS[0], Triple(iri(E + "x3"), PROPERTIES[0], iri(E + "z"))), A)]
+    stated_before = [Event(3, (LINKS[0], Triple(iri(E + "x3"), PROPERTIES[0], iri(E + "z"))), A)]
     static = [Event(ALWAYS, tuple(LINKS))]
-    for stream in (known, Columns.of(known)):
+    for stream in (stated_before, Columns.of(stated_before)):
         assert [str(out.fact) for out in squall.run(plan, stream, static=static)] == [f"?x=<{E}x3> ?y=<{E}z>"]
 
 

@@ -318,20 +318,29 @@ def test_no_source_changes_cliques(fact: Triple) -> None:
 # Examples
 
 
+NAMES_OF_MARY = [iri(f"urn:pDoc{number}") for number in (1, 2, 3)]
+LINKS_OF_MARY = [Triple(left, SAME_AS, right) for left, right in pairwise(NAMES_OF_MARY)]
+EVENT_OF_MARY = Event(
+    1,
+    (
+        Triple(NAMES_OF_MARY[0], TYPE, iri("urn:PostDoc")),
+        Triple(NAMES_OF_MARY[1], iri("urn:name"), literal("Mary")),
+        Triple(NAMES_OF_MARY[2], iri("urn:email"), literal("mary@x")),
+    ),
+    "urn:s",
+)
+QUERY_FOR_MARY = f"""PREFIX owl: <{OWL}> SELECT * FROM STREAM <urn:s> [RANGE 10s STEP 10s]
+{{ ?x <urn:name> "Mary" . ?x owl:sameAs ?x1 . ?x1 <urn:email> ?y }}"""
+"""The example of Ren et al. 2017: a query joins what is said of three names of one person."""
+
+
 def test_the_example_of_strider() -> None:
-    """Ren et al. 2017: a query joins what is said of three names of one person."""
-    names = [iri(f"urn:pDoc{number}") for number in (1, 2, 3)]
-    links = [Triple(left, SAME_AS, right) for left, right in pairwise(names)]
-    facts = (Triple(names[0], TYPE, iri("urn:PostDoc")), Triple(names[1], iri("urn:name"), literal("Mary")),
-             Triple(names[2], iri("urn:email"), literal("mary@x")))  # fmt: skip
-    body = '?x <urn:name> "Mary" . ?x owl:sameAs ?x1 . ?x1 <urn:email> ?y'
-    text = f"PREFIX owl: <{OWL}> SELECT * FROM STREAM <urn:s> [RANGE 10s STEP 10s] {{ {body} }}"
     counts = {}
     for way, answers in (("axioms", "representatives"), ("representative", "representatives"),
                          ("representative", "members"), ("none", "representatives")):  # fmt: skip
-        schema = () if way == "none" else links
-        system = squall.compile(text, lexer="csparql", same_as=way, same_as_answers=answers, schema=schema)
-        counts[way, answers] = len(outputs(squall.plan(system), [Event(1, facts, "urn:s")], links))
+        schema = () if way == "none" else LINKS_OF_MARY
+        system = squall.compile(QUERY_FOR_MARY, lexer="csparql", same_as=way, same_as_answers=answers, schema=schema)
+        counts[way, answers] = len(outputs(squall.plan(system), [EVENT_OF_MARY], LINKS_OF_MARY))
     assert list(counts.values()) == [9, 1, 9, 1]  # without it the window has one link, of pDoc2 and pDoc3
 
 

@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from squall.builders.distributed.io.prefetch import PrefetchedBatch
-from squall.builders.local.adaptation import statement_count
 from squall.contracts import BatchMetrics
-from squall.rdf import ALWAYS, Event
+from squall.rdf import ALWAYS, Event, statement_count
 
 
 class BatchClock:

@@ -8,7 +8,7 @@ not depend on it (Deshpande, Ives and Raman, "Adaptive query processing", 2007).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -21,20 +21,12 @@ from squall.plan import Plan
 from squall.plan.cardinality import join_cost
 from squall.process.memory import release_memory
 from squall.process.recursion import deep_recursion
-from squall.rdf import Columns, Event
 
 if TYPE_CHECKING:
     from squall.builders.local.event_loop import EventLoop
 
 OldKeys = Mapping[str, str]
 """The key that each state of a run had before its plan was replaced, for those that stay."""
-
-
-def statement_count(batch: Sequence[Event]) -> int:
-    """Returns the number of statements in a batch of events."""
-    if isinstance(batch, Columns):
-        return len(batch.subjects)
-    return sum(len(event.facts) + len(event.removed) for event in batch)
 
 
 class Adaptation:

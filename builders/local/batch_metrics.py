@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from squall.builders.local.adaptation import statement_count
 from squall.builders.local.event_loop import EventLoop
 from squall.builders.local.replay import ReplayedBatches
 from squall.contracts import BatchMetrics
-from squall.rdf import Event
+from squall.rdf import Event, statement_count
 from squall.streams import Sources
 
 Inputs = Sources | ReplayedBatches

@@ -15,7 +15,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from squall.builders.local.adaptation import Adaptation, statement_count
+from squall.builders.local.adaptation import Adaptation
 from squall.builders.local.batch_metrics import measured_batches
 from squall.builders.local.checkpoint import Checkpoint, Owner, Progress
 from squall.builders.local.event_loop import EventLoop, Outputs
@@ -23,7 +23,7 @@ from squall.builders.local.identity import planning_data, rule_digests, schema_o
 from squall.builders.local.migration import state_kinds, without_removed_rules
 from squall.builders.local.replay import ReplayedBatches
 from squall.contracts import CheckpointedSink, Interval, Output, TwoPhaseCommitSink
-from squall.rdf import Event
+from squall.rdf import Event, statement_count
 from squall.streams import Sources
 from squall.streams.clock import EventClock, WallClock
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from squall.builders.local.adaptation import Adaptation, statement_count
+from squall.builders.local.adaptation import Adaptation
 from squall.builders.local.batch_metrics import measured_batches
 from squall.builders.local.event_loop import EventLoop
 from squall.builders.local.replay import ReplayedBatches
@@ -28,7 +28,7 @@ from squall.errors import BuilderError, SquallError
 from squall.plan import Plan, Planning
 from squall.plan.node_metrics import NodeMetric
 from squall.plan.seeds import FIXED_SEED, with_seed
-from squall.rdf import Event
+from squall.rdf import Event, statement_count
 from squall.streams import Sources
 from squall.streams.clock import beginning
 

@@ -19,7 +19,7 @@ from squall.plan.operators import Scan
 from squall.rdf import ALWAYS, Columns, Event
 from squall.wording import counted
 
-_STREAM, _TIME = attrgetter("stream"), attrgetter("time")
+_STREAM, _TIME, _SIZE = map(attrgetter, ("stream", "time", "statement_count"))
 QUANTILES = (0.5, 0.95, 0.99)
 """The quantiles that the summary shows, besides the largest value."""
 _BINS = 1 / log(1.02)
@@ -203,7 +203,7 @@ class _Steps:
             if after == len(times):
                 count = statements
             else:
-                sizes = events.sizes[first:after] if isinstance(events, Columns) else map(_size, events[first:after])
+                sizes = events.sizes[first:after] if isinstance(events, Columns) else map(_SIZE, events[first:after])
                 count = sum(sizes)
             if count:
                 yield instant, count
@@ -228,11 +228,7 @@ class _Steps:
         if isinstance(events, Columns):
             return zip(events.times, events.sizes, strict=True)
         read = (event for event in events if not event.is_static and self._reads(event.stream))
-        return ((event.time, _size(event)) for event in read)
-
-
-def _size(event: Event) -> int:
-    return len(event.facts) + len(event.removed)
+        return ((event.time, event.statement_count) for event in read)
 
 
 def _hopping_windows(plan: Plan) -> Iterator[tuple[str, frozenset[str], HoppingWindow]]:

@@ -139,6 +139,11 @@ class Event(NamedTuple):
         """Whether the event brings static data."""
         return self.time == ALWAYS
 
+    @property
+    def statement_count(self) -> int:
+        """The number of its statements: facts that it brings, and facts that expire."""
+        return len(self.facts) + len(self.removed)
+
 
 class Columns(Sequence[Event]):
     """Triples of one stream in the order of time, in columns. It is a sequence of events, one for each time.
@@ -249,6 +254,13 @@ class Columns(Sequence[Event]):
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)
+
+
+def statement_count(events: Sequence[Event]) -> int:
+    """Returns the number of statements in some events."""
+    if isinstance(events, Columns):
+        return len(events.subjects)
+    return sum(event.statement_count for event in events)
 
 
 def _checked_events(events: Any) -> list[Event]:

@@ -315,8 +315,8 @@ class _Rewriting:
         body = replace(system, joinables=tuple(joinables), predicates=tuple(predicates))
         if system.grouping is None:
             return body, carriers
-        seen = carriers.with_others(outer or {})
-        aggregates = tuple(self._aggregate(part, seen) for part in system.grouping.aggregates)
+        scope = carriers.with_others(outer or {})
+        aggregates = tuple(self._aggregate(part, scope) for part in system.grouping.aggregates)
         of_groups = _Carriers()
         for name in (*system.grouping.keys, *(part.variable for part in aggregates)):
             of_groups[name] = (_Carrier(name, is_certain=False, gives_way=True),)
@@ -428,34 +428,34 @@ class _Rewriting:
             carriers: The carriers of what is in front of it.
             outer: The carriers around the part, in EXISTS. They have what is in place of a variable.
         """
-        seen = _Carriers(outer or {}).with_others(carriers)
+        scope = _Carriers(outer or {}).with_others(carriers)
         match predicate:
             case Filter(expression=expression):
-                yield Filter(self._over.call(expression, seen))
+                yield Filter(self._over.call(expression, scope))
             case Bind():
-                yield from self._bind(predicate, seen, carriers)
+                yield from self._bind(predicate, scope, carriers)
             case TableFunction():
-                yield from self._table(predicate, seen, carriers)
+                yield from self._table(predicate, scope, carriers)
             case Negation(joinables=joinables):
                 inner = tuple(self._joinable(part, system.sources, outer)[0] for part in joinables)
                 yield replace(predicate, joinables=inner)
             case Optional(system=part, condition=condition, exists=exists):
                 rewritten, added = self._part(part, outer)
-                inside = seen.with_others(added)
+                inside = scope.with_others(added)
                 tests = tuple(replace(test, system=self._part(test.system, inside)[0]) for test in exists)
                 test = None if condition is None else self._over.call(condition, inside)
                 yield replace(predicate, system=rewritten, condition=test, exists=tests)
                 carriers.add(added, is_certain=False)
             case Exists(system=part):
-                yield replace(predicate, system=self._part(part, seen)[0])
+                yield replace(predicate, system=self._part(part, scope)[0])
 
-    def _bind(self, bind: Bind, seen: _Carriers, carriers: _Carriers) -> Iterator[Predicate]:
+    def _bind(self, bind: Bind, scope: _Carriers, carriers: _Carriers) -> Iterator[Predicate]:
         name, expression = bind.variable, bind.expression
         if isinstance(expression, Variable):
             yield bind
-            carriers.add({name: tuple(seen.needed(expression)) or (_Carrier(expression, is_certain=False),)})
+            carriers.add({name: tuple(scope.needed(expression)) or (_Carrier(expression, is_certain=False),)})
             return
-        value = expression if isinstance(expression, str) else self._over.call(expression, seen)
+        value = expression if isinstance(expression, str) else self._over.call(expression, scope)
         needs_name = may_name(expression) or (isinstance(value, str) and len(self._over.names(Term(value))) > 1)
         is_plain = name in self._single_use or not needs_name
         term = name if is_plain else self._variable(name)
@@ -464,9 +464,9 @@ class _Rewriting:
             yield replace(bind, expression=self._over.representative(term))
         carriers.add({name: (_Carrier(term, is_certain=not bind.keep_unbound),)})
 
-    def _table(self, table: TableFunction, seen: _Carriers, carriers: _Carriers) -> Iterator[Predicate]:
+    def _table(self, table: TableFunction, scope: _Carriers, carriers: _Carriers) -> Iterator[Predicate]:
         """Yields a table function, and the representatives of its results. What else matched goes before them."""
-        arguments = tuple(self._over.expression(argument, seen) for argument in table.arguments)
+        arguments = tuple(self._over.expression(argument, scope) for argument in table.arguments)
         is_plain = table.function == TABLE.iri and all(
             isinstance(term, str) and len(self._over.names(Term(term))) == 1 for term in arguments
         )

@@ -168,6 +168,7 @@ def _templates(system: System) -> Iterator[tuple[System, FactPattern]]:
 
 
 def refusals(system: System) -> Iterator[TranslatorError]:
+    """Yields an error for each rule of programs that derives owl:sameAs or deletes facts."""
     for rule, template in _templates(system):
         if isinstance(template, Pattern) and template.predicate == SAME_AS:
             message = f"`{rule.name}` derives owl:sameAs, which has to be known before the run"

@@ -257,7 +257,7 @@ def shard_records(
     for source, events, dead_letters, _, file, block in parsed:
         yield from (dead_letter._replace(number=source) for dead_letter in dead_letters if reports_sources)
         for event in events:
-            counts[source] += 0 if event.is_static else len(event.facts) + len(event.removed)
+            counts[source] += 0 if event.is_static else event.statement_count
             if event.time < earliest:
                 lost_facts = (*event.facts, *event.removed) if reports_sources else ()
                 yield from (late_dead_letter(event.stream, event.time, fact) for fact in lost_facts)

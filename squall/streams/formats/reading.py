@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import IO, cast
 
 from squall.contracts import DeadLetterLedger
-from squall.rdf import Event, Term, heartbeat
+from squall.rdf import Event, Term, heartbeat, statement_count
 from squall.streams.dead_letters import excerpt
 from squall.streams.formats import (
     Format,
@@ -292,7 +292,7 @@ class _Decoder:
         return tuple(_at(self.settings.time, statements, self.settings.stream))
 
     def _changes(self, events: list[Event]) -> Sequence[Event]:
-        self.reading.statements += sum(len(event.facts) + len(event.removed) for event in events)
+        self.reading.statements += statement_count(events)
         return events
 
     def _blocks(self) -> Iterator[bytes]:
