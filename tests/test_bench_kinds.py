@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -18,6 +19,14 @@ from tests.bench import kinds
 def test_an_answer_is_the_same_without_a_kind(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert kinds.main([name, "--share", "100", "--repeat", "1"]) == 0
     assert f"| {name} | " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", kinds.KINDS)
+def test_the_product_has_what_a_kind_patches(name: str) -> None:
+    kind = kinds.KINDS[name]
+    with ExitStack() as stack:
+        for context in (*kind.with_both(), *kind.without()):
+            stack.enter_context(context)
 
 
 def test_another_answer_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -206,7 +206,7 @@ KINDS = {
         "rdfs", 100_000, _replaced(snapshot.SnapshotDataflow, "_projects_beside_key", lambda self, node: False)
     ),
     "sets of facts that come once": Kind(
-        "rdfs", 100_000, _replaced(snapshot.SnapshotDataflow, "_are_unique", lambda self, node: False)
+        "rdfs", 100_000, _replaced(snapshot, "_are_unique", lambda node, plan: False)
     ),
     "facts read without a set": Kind(
         "rdfs", 100_000, _initialised(state.ReadFacts, lambda self: setattr(self, "deduplicates", True))
