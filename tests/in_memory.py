@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
 from random import Random
+from typing import Any
 
 import pyarrow
 
@@ -192,31 +193,36 @@ def run(
     return outputs
 
 
+def in_a_single_task(physical: PhysicalPlan) -> PhysicalPlan:
+    """Returns a physical plan that one task runs as a whole: without stages, ordered scans, and shards."""
+    return replace(physical, strategy=replace(physical.strategy, division="single task"))
+
+
+def any_workers(draw: Random) -> Workers:
+    """Draws workers with a cache of any size."""
+    return Workers(draw, max_cached_rows=draw.choice([0, 3, 1_000_000]))
+
+
+def any_engine(seed: int) -> dict[str, Any]:
+    """Draws options of `run`: workers with a cache of any size, or none, and limits of all sizes, few of which let one
+    task process a batch."""
+    draw = Random(seed)
+    return {
+        "max_single_task_rows": draw.choice([0, 0, 0, 10, 1_000_000]),
+        "max_single_task_bytes": draw.choice([-1, -1, -1, 2, 1_000_000]),
+        "workers": any_workers(draw) if draw.random() < 0.7 else None,
+    }
+
+
 def run_anyhow(
     plan: Plan,
     batches: Iterable[Sequence[Event]],
     static: Sequence[Event],
     seed: int,
-    compaction_interval: int = DEFAULT_TUNING.compaction_interval,
     dead_letters: list[DeadLetter] | None = None,
 ) -> list[Output]:
     """Runs a plan in micro-batches, with workers and limits drawn from a seed."""
-    draw = Random(seed)
-    workers = Workers(draw, max_cached_rows=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.6 else None
-    max_single_task_rows, max_single_task_bytes = (
-        draw.choice([0, 0, 10, 1_000_000]),
-        draw.choice([-1, -1, 2, 1_000_000]),
-    )
-    return run(
-        plan,
-        batches,
-        static,
-        max_single_task_rows,
-        max_single_task_bytes,
-        workers=workers,
-        compaction_interval=compaction_interval,
-        dead_letters=dead_letters,
-    )
+    return run(plan, batches, static, dead_letters=dead_letters, **any_engine(seed))
 
 
 def start(job: LoggedBatches) -> Records:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from squall.contracts import Output
 from squall.model import System
 from squall.plan import Plan
 from squall.planners import rete
@@ -46,3 +47,24 @@ def hold(law: Callable[..., None], many: int, **strategies: st.SearchStrategy[An
     """Runs a law on examples that hypothesis draws from the strategies."""
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
     settings(max_examples=examples_of(many), deadline=None, suppress_health_check=checks)(given(**strategies)(law))()
+
+
+def hold_with_outputs(
+    law: Callable[..., Sequence[Output]], many: int, min_share: float = 0.3, **strategies: st.SearchStrategy[Any]
+) -> None:
+    """Runs a law on examples that hypothesis draws from the strategies, and fails if few of them show something.
+
+    Args:
+        law: returns the outputs of the example. It rejects (`assume`) what it says nothing of.
+        many: the number of examples.
+        min_share: the smallest share of the examples that have to be accepted and have outputs.
+        strategies: the strategies, by the names of the law's arguments.
+    """
+    count = 0
+
+    def counted(**example: Any) -> None:
+        nonlocal count
+        count += bool(law(**example))
+
+    hold(counted, many, **strategies)
+    assert count >= int(min_share * examples_of(many)), f"of {examples_of(many)} examples, {count} have outputs"

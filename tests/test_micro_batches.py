@@ -2,109 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import assume
-from hypothesis import strategies as st
 
 import squall
 from squall.builders.distributed.exec import micro_batch, output_stage
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.io.engine import NodeMetrics
-from squall.builders.distributed.plan.broadcast import broadcast_candidates, choose_broadcast, closure_inputs
-from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.distributed.plan.physical_plan import PhysicalPlan, jobs_of, physical_plan
-from squall.builders.distributed.plan.skew import splittable_inputs
-from squall.builders.distributed.plan.stages import partitionings_of
 from squall.builders.distributed.plan.strategy import BatchLimits, strategy_of
 from squall.builders.runtime.operators import make_output_operator
 from squall.builders.runtime.operators.output import OutputOperator, SinkOperator
 from squall.contracts import Options
-from squall.model import Construct, Pattern, Source, System, Variable
 from squall.model.windows import CountWindow, FirstTriple, HoppingWindow, SlidingWindow
 from squall.plan import Node, Plan
 from squall.plan import operators as ops
 from squall.plan.node_metrics import PlanMetrics
-from squall.rdf import Event, Term
+from squall.rdf import Event
 from squall.testing import assert_as_oracle, stream
-from squall.testing.strategies import ALL, event_streams, static_data, systems
-from squall.testing.strategies.streams import sources_of
-from squall.testing.strategies.vocabulary import LEVELS
+from squall.testing.strategies import ALL
 from tests import in_memory
 from tests.laws import examples, hold
-from tests.regrouping import regrouped
+from tests.trials import APART, Trial, trials
 
-APART = ALL - {"delete", "insert"}
-"""Features of programs that run distributed, unless they derive streams with snapshot output."""
 WAYS = [(0, -1), (1_000_000, -1), (1_000_000, 1_000_000)]
 """The limits of rows and of bytes up to which one task processes a batch."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A generated program with its input, which a law runs in micro-batches.
-
-    Attributes:
-        system: the program.
-        events: the events of its streams.
-        facts: its static data.
-        cuts: where the events are cut into batches.
-        compaction_interval: the number of batches between two compactions of the state.
-        seed: the seed of all further choices of a law.
-    """
-
-    system: System
-    events: list[Event]
-    facts: list[Event]
-    cuts: list[int]
-    compaction_interval: int
-    seed: int
-
-    @property
-    def all_events(self) -> list[Event]:
-        """The events and the static data."""
-        return [*self.events, *self.facts]
-
-    def assert_as_oracle(self, plan: Plan, **options: Any) -> None:
-        """Runs a plan of the program with options of `tests.in_memory.run`, and compares it with the oracle."""
-        batches = in_memory.cut(self.events, self.cuts)
-        outputs = in_memory.run(plan, batches, self.facts, compaction_interval=self.compaction_interval, **options)
-        assert_as_oracle(self.system, outputs, self.events, self.facts)
-
-
-def trials(features: frozenset[str], programs: st.SearchStrategy[System] | None = None) -> st.SearchStrategy[Trial]:
-    """Draws trials of programs, which are those with the features if none are given."""
-    return st.builds(
-        Trial,
-        system=systems(features=features) if programs is None else programs,
-        events=event_streams(features=features),
-        facts=static_data(features=features),
-        cuts=st.lists(st.integers(0, 12), max_size=5),
-        compaction_interval=st.sampled_from([1, 2, 100]),
-        seed=st.integers(0, 1 << 32),
-    )
-
-
-def any_workers(draw: Random) -> in_memory.Workers:
-    """Draws workers with a cache of any size."""
-    return in_memory.Workers(draw, max_cached_rows=draw.choice([0, 3, 1_000_000]))
-
-
-def inputs_of(candidates: Mapping[Address, frozenset[Address]]) -> list[Address]:
-    """Returns the inputs on which candidates for broadcast inputs depend, in order."""
-    return sorted(frozenset().union(*candidates.values()))
-
-
-def any_broadcast(draw: Random, plan: Plan, share: float) -> frozenset[Address]:
-    """Draws broadcast inputs of a plan, as if this share of the inputs had few rows."""
-    candidates = broadcast_candidates(plan)
-    few_rows = {address: 1 for address in inputs_of(candidates) if draw.random() < share}
-    return choose_broadcast(plan, few_rows, [], 1000, candidates)
 
 
 @examples(40)
@@ -118,7 +45,7 @@ def test_any_program_in_any_batches_agrees_with_the_oracle(
     def law(trial: Trial) -> None:
         plan = squall.plan(trial.system, planner)
         assume(strategy_of(plan).is_staged)
-        trial.assert_as_oracle(
+        trial.outputs_as_oracle(
             plan, max_single_task_rows=max_single_task_rows, max_single_task_bytes=max_single_task_bytes
         )
 
@@ -137,7 +64,7 @@ def test_outputs_do_not_depend_on_what_runs_as_one(many: int) -> None:
         plan = squall.plan(trial.system)
         physical = physical_plan(plan)
         assume(physical.strategy.is_staged and without_fusion(physical) != physical)
-        trial.assert_as_oracle(plan, change=without_fusion)
+        trial.outputs_as_oracle(plan, change=without_fusion)
 
     hold(law, many, trial=trials(APART))
 
@@ -149,138 +76,14 @@ def test_outputs_do_not_depend_on_caches_and_failures(many: int) -> None:
 
     def law(trial: Trial) -> None:
         draw = Random(trial.seed)
-        trial.assert_as_oracle(
+        trial.outputs_as_oracle(
             squall.plan(trial.system),
-            workers=any_workers(draw),
+            workers=in_memory.any_workers(draw),
             max_single_task_rows=draw.choice([0, 10, 1_000_000]),
             max_single_task_bytes=draw.choice([-1, 2, 1_000_000]),
         )
 
     hold(law, many, trial=trials(APART))
-
-
-@pytest.mark.sampled(2)
-@examples(40)
-@pytest.mark.parametrize("planner", ["rete", "greedy"])
-def test_outputs_do_not_depend_on_broadcast_inputs(planner: str, many: int) -> None:
-    """Any inputs that can be broadcast, whatever arrives and whenever, with failures at any point."""
-
-    def law(trial: Trial) -> None:
-        draw = Random(trial.seed)
-        plan = squall.plan(trial.system, planner)
-        candidates = broadcast_candidates(plan)
-        inputs = inputs_of(candidates)
-        row_counts = {address: draw.randrange(1, 4) for address in inputs}
-        streamed = [address for address in inputs if draw.random() < 0.3]
-        broadcast_inputs = choose_broadcast(plan, row_counts, streamed, draw.choice([3, 1000]), candidates)
-        assume(broadcast_inputs)
-        assert broadcast_inputs <= candidates.keys()
-        trial.assert_as_oracle(
-            plan,
-            workers=any_workers(draw),
-            max_single_task_rows=draw.choice([0, 0, 10, 1_000_000]),
-            max_single_task_bytes=draw.choice([-1, -1, 2, 1_000_000]),
-            broadcast_inputs=broadcast_inputs,
-        )
-
-    hold(law, many, trial=trials(APART))
-
-
-def any_skewed_keys(
-    draw: Random, plan: Plan, broadcast_inputs: frozenset[Address], events: list[Event]
-) -> dict[Address, tuple[str, ...]]:
-    """Draws keys, of terms of the events, that count as skewed."""
-    terms = sorted({term for event in events for fact in event.facts for term in fact if isinstance(term, str)})
-    results: dict[Address, tuple[str, ...]] = {}
-    for (id, port), columns in splittable_inputs(plan, partitionings_of(plan, broadcast_inputs)).items():
-        keys = {"\n".join(draw.choices(terms, k=len(columns))) for _ in range(draw.randrange(4)) if terms}
-        results[id, port] = tuple(sorted(keys - {*results.get((id, 1 - port), ())}))
-    return {address: keys for address, keys in results.items() if keys}
-
-
-@pytest.mark.sampled(2)
-@examples(50)
-@pytest.mark.parametrize("planner", ["rete", "greedy"])
-def test_outputs_do_not_depend_on_skewed_keys(planner: str, many: int) -> None:
-    """Rows of any keys are split and joined with broadcast rows of these keys; whole inputs may be broadcast besides;
-    failures may happen at any point."""
-
-    def law(trial: Trial) -> None:
-        draw = Random(trial.seed)
-        plan = squall.plan(trial.system, planner)
-        broadcast_inputs = any_broadcast(draw, plan, 0.4) if draw.random() < 0.5 else frozenset[Address]()
-        skewed_keys = any_skewed_keys(draw, plan, broadcast_inputs, trial.all_events)
-        assume(skewed_keys)
-        trial.assert_as_oracle(
-            plan,
-            workers=any_workers(draw),
-            max_single_task_rows=draw.choice([0, 0, 0, 10, 1_000_000]),
-            max_single_task_bytes=draw.choice([-1, -1, -1, 2, 1_000_000]),
-            broadcast_inputs=broadcast_inputs,
-            skewed_keys=skewed_keys,
-            measures=lambda: draw.random() < 0.2,
-        )
-
-    hold(law, many, trial=trials(APART))
-
-
-@pytest.mark.sampled(2)
-@examples(50)
-@pytest.mark.parametrize("planner", ["rete", "greedy"])
-def test_outputs_do_not_depend_on_the_partitioning(planner: str, many: int) -> None:
-    """Plan validation suffices: any partitioning that keeps matching rows together gives the same outputs."""
-
-    def law(trial: Trial) -> None:
-        draw = Random(trial.seed)
-        plan = regrouped(draw, squall.plan(trial.system, planner))
-        broadcast_inputs = any_broadcast(draw, plan, 0.4) if draw.random() < 0.3 else frozenset[Address]()
-        skewed_keys = any_skewed_keys(draw, plan, broadcast_inputs, trial.all_events) if draw.random() < 0.5 else {}
-        trial.assert_as_oracle(
-            plan, workers=any_workers(draw), broadcast_inputs=broadcast_inputs, skewed_keys=skewed_keys
-        )
-
-    hold(law, many, trial=trials(APART))
-
-
-WITHOUT_REMOVALS = APART - {"removals"}
-APPEND_ONLY = WITHOUT_REMOVALS - {"count"}
-"""Features of programs that never retract facts, so that any closure is append-only."""
-
-
-def with_transitive_rule(system: System, predicate: Term, source: Source) -> System:
-    x, y, z = map(Variable, "xyz")
-    body = (Pattern(x, predicate, y), Pattern(y, predicate, z))
-    rule = System("closed", (source,), body, consequences=(Construct((Pattern(x, predicate, z),)),))
-    return replace(system, subsystems=(*system.subsystems, rule))
-
-
-@examples(50)
-def test_outputs_do_not_depend_on_the_partitioning_of_closures(many: int) -> None:
-    """Each task finds the paths of closures that begin at nodes of its partition, whichever other inputs are broadcast
-    and keys are skewed, with failures at any point."""
-
-    def law(trial: Trial) -> None:
-        draw = Random(trial.seed)
-        plan = squall.plan(trial.system)
-        steps = closure_inputs(plan)
-        assume(steps)
-        if draw.random() < 0.3:
-            plan = regrouped(draw, plan)
-        broadcast_inputs = steps | any_broadcast(draw, plan, 0.3)
-        skewed_keys = any_skewed_keys(draw, plan, broadcast_inputs, trial.all_events) if draw.random() < 0.3 else {}
-        trial.assert_as_oracle(
-            plan,
-            workers=any_workers(draw),
-            max_single_task_rows=draw.choice([0, 0, 10, 1_000_000]),
-            max_single_task_bytes=draw.choice([-1, -1, 2, 1_000_000]),
-            broadcast_inputs=broadcast_inputs,
-            skewed_keys=skewed_keys,
-        )
-
-    predicates = st.sampled_from([predicate for level in LEVELS for predicate in level])
-    programs = st.one_of(systems(features=APPEND_ONLY), systems(features=WITHOUT_REMOVALS))
-    closed = st.builds(with_transitive_rule, programs, predicates, sources_of("", APPEND_ONLY))
-    hold(law, many, trial=trials(WITHOUT_REMOVALS, closed))
 
 
 @pytest.mark.more
@@ -291,9 +94,9 @@ def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(plann
         plan = squall.plan(trial.system, planner)
         assume(not strategy_of(plan).is_staged)
         draw = Random(trial.seed)
-        trial.assert_as_oracle(
+        trial.outputs_as_oracle(
             plan,
-            workers=any_workers(draw) if draw.random() < 0.7 else None,
+            workers=in_memory.any_workers(draw) if draw.random() < 0.7 else None,
             max_single_task_bytes=draw.choice([-1, 3, 1_000_000]),
         )
 

@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 from hypothesis import assume
-from hypothesis import strategies as st
 
 import squall
 from squall.builders.distributed.exec import micro_batch
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.io.records import StateHandle, from_arrow
 from squall.builders.distributed.plan.buckets import ORDERED_SCAN
-from squall.builders.distributed.plan.ordered_scan import ordered_scan_of
 from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.strategy import BatchLimits, strategy_of
 from squall.builders.runtime.operators.scan import ScanOperator
@@ -31,10 +29,10 @@ from squall.plan.operators import DerivedStream
 from squall.rdf import QUAD, Event, Term, Triple, iri
 from squall.streams import Sources, open_source
 from squall.testing import assert_as_oracle, stream
-from squall.testing.strategies import ALL, event_streams, static_data, systems
 from tests import in_memory
 from tests.file_by_file import PREFIX, file_by_file
-from tests.laws import examples, hold
+from tests.laws import PLANNERS, examples, hold_with_outputs
+from tests.trials import APART, Trial, trials
 
 X, Y, Z = map(Variable, "xyz")
 P, Q, R, S = (iri(f"http://example.org/{name}") for name in "pqrs")
@@ -67,52 +65,15 @@ def copied(output: str, name: str = "m", into: str = "urn:s") -> System:
 # Laws
 
 
-@examples(60)
-def test_ordered_scans_agree_with_the_oracle(many: int) -> None:
-    """Removals and count windows, in any batches, with any caches and failures."""
-
-    def has_ordered_scan(plan: Plan) -> bool:
-        return bool(ordered_scan_of(plan).sources)
-
-    _law(has_ordered_scan, many)
-
-
 @examples(25)
 def test_derived_streams_agree_with_the_oracle(many: int) -> None:
-    def derives_streams(plan: Plan) -> bool:
-        return any(isinstance(node.op, DerivedStream) for node in plan.nodes)
+    def law(trial: Trial) -> list[Output]:
+        plan = squall.plan(trial.system, PLANNERS[trial.seed % 2])
+        derives_streams = any(isinstance(node.op, DerivedStream) for node in plan.nodes)
+        assume(derives_streams and strategy_of(plan).is_staged)
+        return trial.outputs_as_oracle(plan, **in_memory.any_engine(trial.seed))
 
-    _law(derives_streams, many)
-
-
-def _law(concerns: Any, many: int) -> None:
-    def law(
-        system: System,
-        events: list[Event],
-        facts: list[Event],
-        cuts: list[int],
-        compaction_interval: int,
-        seed: int,
-        planner: str,
-    ) -> None:
-        plan = squall.plan(system, planner)
-        assume(concerns(plan) and strategy_of(plan).is_staged)
-        result = in_memory.run_anyhow(
-            plan, in_memory.cut(events, cuts), facts, seed, compaction_interval=compaction_interval
-        )
-        assert_as_oracle(system, result, events, facts)
-
-    features = ALL - {"delete", "insert"}
-    data: dict[str, Any] = {
-        "system": systems(features=features),
-        "events": event_streams(features=features),
-        "facts": static_data(features=features),
-        "cuts": st.lists(st.integers(0, 12), max_size=5),
-        "compaction_interval": st.sampled_from([1, 2, 100]),
-        "seed": st.integers(0, 1 << 32),
-        "planner": st.sampled_from(["rete", "greedy"]),
-    }
-    hold(law, many, **data)
+    hold_with_outputs(law, many, trial=trials(APART))
 
 
 @pytest.mark.sampled(4)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import chain, pairwise
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import assume, event, given
@@ -32,10 +34,10 @@ from squall.builders.distributed.io.records import (
     WorkerError,
     encode,
 )
-from squall.builders.distributed.plan.physical_plan import PhysicalPlan, physical_plan
+from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.shardability import shard_of, why_not_shardable
 from squall.builders.distributed.plan.strategy import BatchLimits, strategy_of
-from squall.contracts import Options
+from squall.contracts import Options, Output
 from squall.errors import BuilderError
 from squall.model import Source, System
 from squall.model.windows import CountWindow, SlidingWindow, Window
@@ -46,7 +48,7 @@ from squall.rdf import ALWAYS, FOREVER, Atom, Event, Triple, iri
 from squall.testing import assert_as_oracle, stream
 from squall.testing.strategies.streams import one_in
 from tests import in_memory
-from tests.laws import examples, hold
+from tests.laws import examples, hold_with_outputs
 
 PREFIX = "PREFIX : <http://example.org/>\n"
 LAST = "DELETE { ?x :last ?z } INSERT { ?x :last ?y } WHERE { ?x :p ?y OPTIONAL { ?x :last ?z } }"
@@ -144,7 +146,7 @@ def streams(draw: st.DrawFn) -> list[Event]:
 @examples(100)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_a_sharded_plan_agrees_with_the_oracle(planner: str, many: int) -> None:
-    """This holds for any batches, with caches of any size, and with tasks that fail."""
+    """It does as its plan in a single task does: in any batches, with caches of any size, and with tasks that fail."""
 
     def law(
         system: System,
@@ -154,49 +156,43 @@ def test_a_sharded_plan_agrees_with_the_oracle(planner: str, many: int) -> None:
         compaction_interval: int,
         max_single_task_bytes: int,
         seed: int,
-    ) -> None:
+    ) -> Sequence[Output]:
         plan = squall.plan(system, planner)
         assume(why_not_shardable(plan) is None)
         actual = actual if any("removals=True" in repr(node.op) for node in plan.nodes) else without_removals(actual)
         static = [Event(ALWAYS, always)]
-        draw = Random(seed)
-        workers = (
-            in_memory.Workers(draw, max_cached_rows=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.7 else None
+        run = partial(
+            in_memory.run,
+            plan,
+            in_memory.cut(actual, cuts),
+            static,
+            max_single_task_bytes=max_single_task_bytes,
+            compaction_interval=compaction_interval,
         )
         try:
             list(squall.run(plan, actual, static=static))
         except BuilderError:
             event("does not come to rest")
             with pytest.raises(BuilderError, match="steps without an event"), WorkerError.retold():
-                in_memory.run(
-                    plan,
-                    in_memory.cut(actual, cuts),
-                    static,
-                    max_single_task_bytes=max_single_task_bytes,
-                    workers=workers,
-                    max_update_steps=30,
-                    compaction_interval=compaction_interval,
-                )
-            return
-        outputs = in_memory.run(
-            plan,
-            in_memory.cut(actual, cuts),
-            static,
-            max_single_task_bytes=max_single_task_bytes,
-            workers=workers,
-            compaction_interval=compaction_interval,
-            change=draw.choice([unchanged, in_a_single_task]),
-        )
-        event("has outputs" if outputs else "has no outputs")
+                run(workers=drawn_workers(seed), max_update_steps=30)
+            return []
+        assert_as_oracle(system, run(workers=drawn_workers(seed), change=in_memory.in_a_single_task), actual, static)
+        outputs = run(workers=drawn_workers(seed))
         assert_as_oracle(system, outputs, actual, static)
+        return outputs
 
-    data = {"system": programs(), "actual": streams(), "always": SOME, "cuts": st.lists(st.integers(0, 12), max_size=4)}
+    data: dict[str, Any] = {
+        "system": programs(),
+        "actual": streams(),
+        "always": SOME,
+        "cuts": st.lists(st.integers(0, 12), max_size=4),
+    }
     compaction_interval, max_single_task_bytes, seed = (
         st.sampled_from([1, 2, 100]),
         st.sampled_from([-1, 3, 1_000_000]),
         st.integers(0, 1 << 32),
     )
-    hold(
+    hold_with_outputs(
         law,
         many,
         **data,
@@ -206,13 +202,10 @@ def test_a_sharded_plan_agrees_with_the_oracle(planner: str, many: int) -> None:
     )
 
 
-def unchanged(physical: PhysicalPlan) -> PhysicalPlan:
-    return physical
-
-
-def in_a_single_task(physical: PhysicalPlan) -> PhysicalPlan:
-    """The plan is not sharded, though it could be."""
-    return replace(physical, strategy=replace(physical.strategy, division="single task"))
+def drawn_workers(seed: int) -> in_memory.Workers | None:
+    """Draws workers with a cache of any size, or none."""
+    draw = Random(seed)
+    return in_memory.any_workers(draw) if draw.random() < 0.7 else None
 
 
 def without_removals(events: Sequence[Event]) -> list[Event]:
