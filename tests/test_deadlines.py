@@ -77,7 +77,8 @@ def test_a_deadline_begins_or_ends_an_answer(name: str, planner: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "builder", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in ("spark", "beam")]
+    "builder",
+    [pytest.param("spark", marks=(pytest.mark.spark, pytest.mark.more)), pytest.param("beam", marks=pytest.mark.beam)],
 )
 def test_engines_agree_on_deadlines(builder: str) -> None:
     assert run("SELECT ?x { ?x :due ?d FILTER(NOW() >= ?d) }", builder=builder) == CASES["from"][1]

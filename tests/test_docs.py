@@ -131,10 +131,13 @@ class Page:
 
 
 LONG_PAGES = {
-    "beam.md", "check.md", "cli.md", "rulesets.md", "semantics.md", "spark.md", "streams.md",
-    "gallery/backfill-on-spark.md", "gallery/digital-twin.md", "gallery/unit-tests.md",
+    "beam.md", "check.md", "cli.md", "durable.md", "iterator.md", "live.md", "reading.md", "rulesets.md",
+    "semantics.md", "spark.md", "streams.md",
+    "gallery/access-log.md", "gallery/backfill-on-spark.md", "gallery/digital-twin.md", "gallery/iot-alarm.md",
+    "gallery/unit-tests.md",
     "guides/from-c-sparql.md", "guides/from-flink-sql.md", "guides/from-jena-rules.md",
-    "languages/rif.md", "languages/sparql.md",
+    "guides/ontology-over-a-stream.md",
+    "languages/owl.md", "languages/rif-builtins.md", "languages/rif.md", "languages/sparql.md",
 }  # fmt: skip
 """Pages whose examples take seconds; they run in `make test-more`."""
 

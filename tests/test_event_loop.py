@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.local.job import IteratorJob
+from squall.builders.runtime import creation_limit
 from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.operators.output import OutputOperator
 from squall.builders.runtime.operators.state import Stateful
@@ -562,9 +563,10 @@ def test_large_columns_are_processed_in_parts(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_join_makes_few_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """So a run with a quadratic plan can be interrupted: otherwise a list of all rows has to be freed first."""
-    size = 1200
+    size, tuning = 150, replace(DEFAULT_TUNING, first_join_part=16)
     events = [Event(0, tuple(Triple(iri(f"{E}{number}"), EDGE, NODES[0]) for number in range(size)))]
     apply, sizes = Dataflow.apply, list[int]()
+    monkeypatch.setattr(creation_limit, "ROWS_PER_PART", 1000)
 
     def counting(dataflow: Dataflow, id: str, port: int, deltas: Sequence[Delta]) -> Sequence[Delta]:
         output = apply(dataflow, id, port, deltas)
@@ -572,5 +574,5 @@ def test_a_join_makes_few_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> Non
         return output
 
     monkeypatch.setattr(Dataflow, "apply", counting)
-    assert len(output_rows(job(PAIRS + OPEN).run([events]))) == size**2 + size
-    assert max(sizes) == DEFAULT_TUNING.first_join_part * size
+    assert len(output_rows(job(PAIRS + OPEN, tuning=tuning).run([events]))) == size**2 + size
+    assert max(sizes) == tuning.first_join_part * size

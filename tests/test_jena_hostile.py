@@ -115,6 +115,7 @@ def test_five_megabytes_take_five_times_as_long_as_one(kind: str) -> None:
     assert large < 15 * small + 1
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", LONG)
 def test_four_times_the_text_takes_no_sixteen_times_as_long(kind: str) -> None:
     small, large = seconds(LONG[kind], 30_000), seconds(LONG[kind], 120_000)

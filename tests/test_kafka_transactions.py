@@ -140,6 +140,7 @@ def test_output_is_exactly_once_with_any_failure(
     assert lives(connect(Cluster(faults)), parts, format) == full_result
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("death", DEATHS)
 def test_a_run_that_dies_at_any_call(connect: Connect, tmp_path: Path, death: Fault) -> None:
     """The run has a checkpoint in process. For the next run, the offset is not settled at once."""

@@ -286,6 +286,7 @@ def test_a_run_that_ends_in_the_middle_of_a_batch_repeats_it(
     assert durable_run(tmp_path / "limited", text) == durable_run(tmp_path / "undisturbed", text)
 
 
+@pytest.mark.more
 def test_the_command_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "pairs.jena").write_text(PAIRS)
     (tmp_path / "in.nt").write_text("".join(f"<{E}s{number}> <{E}at> <{E}place> .\n" for number in range(3000)))

@@ -20,7 +20,10 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("language", "program", "outputs", "passed"),
-    [("jena", "rules.jena", 3, "2 passed"), ("strider", "queries.strider", 8, "1 passed")],
+    [
+        ("jena", "rules.jena", 3, "2 passed"),
+        pytest.param("strider", "queries.strider", 8, "1 passed", marks=pytest.mark.more),
+    ],
 )
 def test_the_commands_of_the_readme_work(
     squall: Squall, monkeypatch: pytest.MonkeyPatch, language: str, program: str, outputs: int, passed: str

@@ -65,6 +65,7 @@ def copied(output: str, name: str = "m", into: str = "urn:s") -> System:
 # Laws
 
 
+@pytest.mark.more
 @examples(25)
 def test_derived_streams_agree_with_the_oracle(many: int) -> None:
     def law(trial: Trial) -> list[Output]:
@@ -76,7 +77,7 @@ def test_derived_streams_agree_with_the_oracle(many: int) -> None:
     hold_with_outputs(law, many, trial=trials(APART))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize("stream_output", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize("report", [None, Report("change"), Report("periodic", 3)], ids=str)
@@ -409,7 +410,7 @@ def test_an_unread_window_of_triples_triggers_snapshots(snapshot_kind: str, pred
     assert_as_oracle(system, outputs, events)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("report", [None, Report("change"), Report("periodic", 3)], ids=str)
 @pytest.mark.parametrize("stream_output", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize(("window", "planner"), [(CountWindow(4, 2), "rete"), (CountWindow(3, 3), "greedy")], ids=str)
@@ -436,6 +437,7 @@ def test_a_derived_stream_moves_its_windows_of_triples(
         assert_as_oracle(system, outputs, events)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("window", [CountWindow(3, 2), SlidingWindow(4)], ids=str)
 @pytest.mark.parametrize("snapshot_kind", ["an answer", "a stream"])
 @pytest.mark.parametrize("read", [True, False], ids=["read", "not read"])

@@ -90,6 +90,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("axioms", "data", "expected"), CASES)
 def test_each_axiom_has_the_rules_of_owl_2_rl(axioms: str, data: str, expected: str) -> None:
     system = compiled(axioms)
@@ -108,6 +109,7 @@ def written(system: squall.System, language: str) -> str:
     return str(plugins.load(plugins.LEXERS, language).written(tree))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("language", ["jena", "rifps", "rif"])
 @pytest.mark.parametrize(("axioms", "data", "expected"), CASES)
 def test_the_rules_of_axioms_can_be_written(axioms: str, data: str, expected: str, language: str) -> None:

@@ -183,6 +183,7 @@ def test_the_sdist_holds_each_file_once(distributions: Path) -> None:
     assert {"LICENSE", "README.md", "setup.cfg", "pyproject.toml"} <= set(names)
 
 
+@pytest.mark.more
 def test_the_wheel_holds_each_file_once_under_squall(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert len(names) == len(set(names))

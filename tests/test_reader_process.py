@@ -183,6 +183,7 @@ def test_a_killed_process_does_not_change_the_events(tmp_path: Path, others: lis
     assert here[2] > 0
 
 
+@pytest.mark.more
 def test_nor_one_that_is_killed_in_the_middle_of_what_it_sends(tmp_path: Path, others: list[Any]) -> None:
     """The blocks are so large that only a part of one fits into the pipe."""
     limits = replace(LIMITS, chunk_bytes=1 << 20)

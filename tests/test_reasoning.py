@@ -186,6 +186,7 @@ def test_a_pattern_has_the_solutions_of_the_closure(regime: str, language: str, 
     hold(law, many, pattern=st.sampled_from(PATTERNS), schema=schemas(), stream=events())
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("language", SOURCES)
 @pytest.mark.parametrize("regime", REGIMES)
 def test_every_pattern_over_a_schema_that_has_all(regime: str, language: str) -> None:

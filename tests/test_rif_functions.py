@@ -213,6 +213,7 @@ def test_unbound_terms_equal_nothing() -> None:
     assert functions.lookup(SAME).evaluate(None, None) is False
 
 
+@pytest.mark.more
 def test_deeply_nested_lists_are_compared() -> None:
     left, right = of("01"), of(1)
     for _ in range(DEEP):

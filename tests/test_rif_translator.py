@@ -222,6 +222,7 @@ def test_values_that_come_to_be_equal_make_a_program_inconsistent(equation: str)
             list(squall.run(plan, []))
 
 
+@pytest.mark.more
 def test_equality_without_an_end_is_an_error() -> None:
     plan = squall.plan(squall.compile(text("ex:a = ex:f(ex:a)", "ex:r(ex:f(ex:a))"), lexer="rifps"))
     with pytest.raises(BuilderError, match="`rif:congruence` nests terms more than 100 levels deep"):

@@ -83,6 +83,7 @@ def test_a_slice_has_the_answers_of_all_rules(many: int) -> None:
     hold(law, many, query=st.sampled_from(queries), **given)
 
 
+@pytest.mark.more
 def test_the_benchmark_of_ontologies_has_equal_answers_in_all_ways() -> None:
     figures = measured(1100, 1, ("given", "program", "rhodf"))
     (count,) = {answers for _, answers in figures.values()}

@@ -220,6 +220,7 @@ def test_a_malformed_line_costs_itself_only() -> None:
     assert bad[0][1] == "No scheme found in an absolute IRI"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("format", ["nt", "ntt", "nq", "rdfp", "ttl", "trig", "jsonld", "nt-messages"])
 def test_terms_beyond_the_limit_of_the_parser_are_malformed(tmp_path: Path, format: str) -> None:
     """The parser raises a MemoryError, which must not reach the user."""

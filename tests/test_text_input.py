@@ -197,6 +197,7 @@ def test_a_compressed_document_is_malformed() -> None:
         input.begin()
 
 
+@pytest.mark.more
 def test_a_prolog_of_many_quotes_takes_linear_time() -> None:
     """A document type declaration that never ends is looked at up to a limit."""
     for text in ("'\"" * 200_000, "<!--" * 100_000, "<" * 400_000, "[" * 400_000):

@@ -9,10 +9,13 @@ from typing import Any
 from squall import functions
 from squall.functions.deadlines import is_time, time_operands
 from squall.model.expressions import Bind, Call, Expression, Filter, Predicate
-from squall.model.patterns import Variable
+from squall.model.patterns import FactPattern, Variable
 from squall.model.reading import variables
-from squall.model.rewriting import map_parts
+from squall.model.rewriting import map_fields, map_parts
 from squall.model.systems import System
+
+_FIELDS_WITH_TESTS = ("joinables", "predicates", "grouping", "subsystems")
+"""The fields of a system in which there may be tests."""
 
 
 def with_deadlines(system: System) -> System:
@@ -21,12 +24,15 @@ def with_deadlines(system: System) -> System:
     Such a test is true from a deadline on, or until it, rather than decided once (`squall.functions.deadlines`). It
     moves in front of the binding, so that the variable has the time since which the solution passes the test.
     """
-    rewritten: System = map_parts(system, _rewritten_part)
-    return replace(rewritten, predicates=_rewritten(rewritten.predicates))
+    rewritten = map_fields(system, _FIELDS_WITH_TESTS, _rewritten_part)
+    predicates = _rewritten(rewritten.predicates)
+    return rewritten if predicates == rewritten.predicates else replace(rewritten, predicates=predicates)
 
 
 def _rewritten_part(part: Any) -> Any:
-    return with_deadlines(part) if isinstance(part, System) else map_parts(part, _rewritten_part)
+    if isinstance(part, System):
+        return with_deadlines(part)
+    return part if isinstance(part, FactPattern) else map_parts(part, _rewritten_part)
 
 
 def _rewritten(predicates: Sequence[Predicate]) -> tuple[Predicate, ...]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from squall.model.rewriting import field_names, map_fields, map_items
 from squall.plan import Plan
 from squall.plan.operators import Invoke
 
@@ -23,11 +25,10 @@ def with_calls(plan: Plan, change: Change) -> Plan:
 def _changed(part: Any, change: Change) -> Any:
     """Returns an operator, or a part of one, after the change; the part itself if it stays the same."""
     if isinstance(part, tuple):
-        items = [_changed(item, change) for item in part]
-        return part if all(new is old for new, old in zip(items, part, strict=True)) else tuple(items)
-    if not is_dataclass(part) or isinstance(part, type):
+        return map_items(part, partial(_changed, change=change))
+    kind: type = type(part)
+    names = field_names(kind)
+    if not names:
         return part
     result = change(part) if isinstance(part, Invoke) else part
-    values = {field.name: getattr(result, field.name) for field in fields(result) if field.init}
-    changes = {name: new for name, old in values.items() if (new := _changed(old, change)) is not old}
-    return replace(result, **changes) if changes else result
+    return map_fields(result, names, partial(_changed, change=change))

@@ -35,12 +35,14 @@ ID_PREFIXES: dict[type, str] = {kind: kind.__name__.lower() for kind in get_args
 STABLE_FIELDS = {"keep_unbound": "keeps", "ask": "asks"}
 """The same for fields."""
 _STABLE_PREFIXES = {ID_PREFIXES[kind]: name.lower() for kind, name in STABLE_NAMES.items()}
+"""The beginnings of node ids that planners do not sort by."""
 
 
 def stable_id(node: str) -> str:
     """Returns the id of a node with the stable name of its operator in front. Planners sort nodes by it."""
     kind = node.partition("-")[0].rstrip("0123456789")
-    return f"{_STABLE_PREFIXES.get(kind, kind)}{node[len(kind) :]}"
+    name = _STABLE_PREFIXES.get(kind)
+    return node if name is None else name + node[len(kind) :]
 
 
 def fingerprint(op: Operator, with_rules: bool = True) -> str:

@@ -162,7 +162,7 @@ class Match(Traits):
     arity = (1, None)
 
     def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
-        return (None,) * (1 + max((cell for cell in self.cells if isinstance(cell, int)), default=-1))
+        return (None,) * (1 + max([cell for cell in self.cells if isinstance(cell, int)], default=-1))
 
 
 @dataclass(frozen=True)
