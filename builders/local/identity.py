@@ -129,7 +129,7 @@ def planning_of_data(checkpoint: Path, data: Any) -> Planning:
         return planning._replace(statistics=statistics)
     except (ValueError, KeyError, TypeError) as error:
         raise BuilderError(
-            f"the statistics in the checkpoint `{checkpoint}` are damaged", hint=NEW_CHECKPOINT
+            f"the planning in the checkpoint `{checkpoint}` is damaged", hint=NEW_CHECKPOINT
         ) from error
 
 

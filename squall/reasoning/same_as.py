@@ -176,7 +176,7 @@ def refusals(system: System) -> Iterator[TranslatorError]:
     for program in _programs(system):
         for rule in rules(program):
             if any(isinstance(consequence, Delete) for consequence in rule.consequences):
-                message = f"`{rule.name}` deletes facts: of one read by representative it is not known which"
+                message = f"`{rule.name}` deletes facts: which of the terms that are the same they had is not known"
                 yield TranslatorError(message, rule.origin, "treat owl:sameAs by axioms (`--same-as axioms`)")
 
 
