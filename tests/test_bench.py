@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from itertools import islice
@@ -17,7 +17,8 @@ import pytest
 
 import squall
 from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator
-from squall.rdf import Columns, Term
+from squall.model import System, rules
+from squall.rdf import Columns, Event, Term
 from squall.reasoning.schema import Schema
 from tests import conformance
 from tests.bench import __main__ as bench
@@ -506,6 +507,41 @@ def test_a_sweep_finds_the_more_expensive_plan() -> None:
     many = sweep.Comparison("p", greedy=cheap._replace(rows=40_000), rete=cheap._replace(rows=60_000))
     assert max(many.ratios) == many.ratios[2] == 1.5
     assert not sweep.Comparison("p", greedy=cheap, rete=cheap._replace(outputs=4)).is_same
+
+
+def test_a_sweep_measures_only_plans_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[bool] = []
+
+    def cost(system: System, planner: str, events: Sequence[Event], count_rows: bool = False) -> sweep.Cost:
+        measured.append(not count_rows)
+        return sweep.Cost(1, 1, 1, {"rete": 40_000 if len(list(rules(system))) > 1 else 30_000}.get(planner, 30_000))
+
+    monkeypatch.setattr(sweep, "cost", cost)
+    rule = "[(?x <urn:p> ?y) -> (?x <urn:q> ?y)]"
+    same = sweep.compared("same", squall.compile(rule, lexer="jena"), 10)
+    assert max(same.ratios) == 1
+    assert not any(measured)
+    measured.clear()
+    system = squall.compile(f"{rule} [(?x <urn:r> ?y) -> (?x <urn:q> ?y)]", lexer="jena")
+    assert sweep.compared("other", system, 10).ratios == (1, 1, 4 / 3)
+    assert measured == [False, False] + [True] * 2 * sweep.REPETITIONS
+
+
+def test_an_interrupted_sweep_shows_what_it_has(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def compared(name: str, system: System, triples: int) -> sweep.Comparison:
+        if "second" in name:
+            raise KeyboardInterrupt
+        return sweep.Comparison(name, sweep.Cost(1, 0, 1), sweep.Cost(2, 0, 1))
+
+    monkeypatch.setattr(sweep, "compared", compared)
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.jena").write_text(f"[(?x <urn:p> ?y) -> (?x <urn:{name}> ?y)]")
+    assert sweep.main([str(tmp_path)]) == 1
+    output, errors = capsys.readouterr()
+    assert "1 programs; rete takes over 1.2 times as much in 1" in output
+    assert "first.jena: CPU, memory and rows 2.00, 1.00, 1.00" in errors
 
 
 def test_a_run_of_a_sweep_that_fails_otherwise_is_reported(capfd: pytest.CaptureFixture[str]) -> None:

@@ -154,6 +154,6 @@ def test_the_statistics_of_a_checkpoint(tmp_path: Path) -> None:
     header, newline, checkpoints = file.read_text().partition("\n")
     values = json.loads(header)
     file.write_text(json.dumps(values | {"planning": {"statistics": {"all": 1}}}) + newline + checkpoints)
-    with pytest.raises(BuilderError, match="the planning in the checkpoint .* is damaged"):
+    with pytest.raises(BuilderError, match=r"the planning in the checkpoint .* is damaged"):
         saved_planning(build, tmp_path)
     assert saved_planning(squall.run, tmp_path) is None

@@ -4,10 +4,12 @@
 
 Without arguments: the rule sets, and the programs of `tests/cases`. A folder stands for all programs in it, and
 `--conformance` for all that the conformance suites plan (`python -m tests.conformance`). The data of a program have its
-predicates, its classes and other constants, and some of its subjects and objects are frequent. Each plan runs in a
-process of its own, in turns; of the pairs in which `rete` takes more than `BOUND` times the CPU time of `greedy`, both
-are run again, and medians are compared. Another run counts the rows that all nodes output: these do not depend on the
-machine, and they also compare plans that take too little time to be measured.
+predicates, its classes and other constants, and some of its subjects and objects are frequent. A first run of each plan
+counts the rows that all nodes output: these do not depend on the machine, and they also compare plans that take too
+little time to be measured. Plans with equally many rows are taken as the same. The others run again, in turns, each in
+a process of its own; of the pairs in which `rete` takes more than `BOUND` times as much as `greedy`, both are run
+again, and medians are compared. Each such program is named on standard error at once; Ctrl-C ends the sweep with the
+table of what has been compared.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 from random import Random
@@ -259,10 +261,12 @@ def compared(name: str, system: System, triples: int) -> Comparison:
     """Returns the costs of a program with both planners: of one run, or medians where `rete` seems to take more."""
     events = random_events(system, triples)
     costs: dict[str, list[Cost]] = {planner: [] for planner in PLANNERS}
-    rows = {planner: cost(system, planner, events, count_rows=True).rows for planner in PLANNERS}
+    first = {planner: cost(system, planner, events, count_rows=True) for planner in PLANNERS}
+    if first["greedy"].rows == first["rete"].rows < TOO_MUCH.rows:
+        return Comparison(name, first["greedy"], first["rete"])
     while True:
         for planner, measured in costs.items():
-            measured.append(cost(system, planner, events)._replace(rows=rows[planner]))
+            measured.append(cost(system, planner, events)._replace(rows=first[planner].rows))
         comparison = Comparison(name, _median(costs["greedy"]), _median(costs["rete"]))
         if max(comparison.ratios) <= BOUND or len(costs["rete"]) == REPETITIONS:
             return comparison
@@ -271,6 +275,38 @@ def compared(name: str, system: System, triples: int) -> Comparison:
 def _median(costs: Sequence[Cost]) -> Cost:
     seconds, memory = median(item.seconds for item in costs), median(item.memory for item in costs)
     return Cost(seconds, memory, costs[0].outputs, costs[0].rows)
+
+
+@dataclass
+class Sweep:
+    """The comparisons of many programs, each system once.
+
+    Attributes:
+        triples: The number of triples in the data of each program.
+        comparisons: The comparisons, by system.
+        refused: How many programs could not be compiled by themselves.
+        failures: How many runs have failed.
+    """
+
+    triples: int
+    comparisons: dict[System, Comparison] = field(default_factory=dict)
+    refused: int = 0
+    failures: int = 0
+
+    def compare(self, name: str, system: System | None) -> None:
+        """Compares the plans of a program, and reports at once what is worse or fails."""
+        if system is None:
+            self.refused += 1
+        elif system not in self.comparisons:
+            try:
+                comparison = self.comparisons[system] = compared(name, system, self.triples)
+            except RuntimeError as error:
+                self.failures += 1
+                print(f"{name}: {error}", file=sys.stderr)
+                return
+            if max(comparison.ratios) > BOUND:
+                ratios = ", ".join(f"{ratio:.2f}" for ratio in comparison.ratios)
+                print(f"{len(self.comparisons)} {name}: CPU, memory and rows {ratios}", file=sys.stderr, flush=True)
 
 
 def table(comparisons: Iterable[Comparison], most: int) -> Table:
@@ -291,35 +327,25 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--most", type=int, default=10, help="rows of the table (10)")
     parser.add_argument("--json", type=Path, help="write all costs there, too")
     request = parser.parse_args(given)
-    comparisons: dict[System, Comparison] = {}
-    failures: list[str] = []
-    refused = 0
-    named = [(program.name, compiled(program)) for program in programs(request.paths)]
-    for name, system in chain(
-        named, conformance_systems(conformance.corpus(), request.every) if request.conformance else ()
-    ):
-        if system is None:
-            refused += 1
-        elif system not in comparisons:
-            try:
-                comparisons[system] = compared(name, system, request.triples)
-            except RuntimeError as error:
-                failures.append(f"{name}: {error}")
+    sweep = Sweep(request.triples)
+    systems = conformance_systems(conformance.corpus(), request.every) if request.conformance else ()
+    with suppress(KeyboardInterrupt):
+        for name, system in chain(((program.name, compiled(program)) for program in programs(request.paths)), systems):
+            sweep.compare(name, system)
+    comparisons = sweep.comparisons
     console = Console(width=None if sys.stdout.isatty() else 160)
     console.print(table(comparisons.values(), request.most))
     worse = [item for item in comparisons.values() if max(item.ratios) > BOUND]
     better = [item for item in comparisons.values() if item not in worse and min(item.ratios) < 1 / BOUND]
     print(f"{len(comparisons)} programs; rete takes over {BOUND} times as much in {len(worse)}, less in {len(better)}")
-    print(f"{refused} programs are refused, or need others", file=sys.stderr)
+    print(f"{sweep.refused} programs are refused, or need others", file=sys.stderr)
     for item in comparisons.values():
         if not item.is_same:
             print(f"{item.program}: {item.greedy.outputs} and {item.rete.outputs} outputs", file=sys.stderr)
-    for failure in failures:
-        print(failure, file=sys.stderr)
     if request.json:
         rows = [asdict(item) | {"ratios": item.ratios} for item in comparisons.values()]
         request.json.write_text(json.dumps(rows, indent=1) + "\n")
-    return 1 if worse or failures or not all(item.is_same for item in comparisons.values()) else 0
+    return 1 if worse or sweep.failures or not all(item.is_same for item in comparisons.values()) else 0
 
 
 if __name__ == "__main__":
