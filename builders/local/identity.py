@@ -128,9 +128,7 @@ def planning_of_data(checkpoint: Path, data: Any) -> Planning:
         statistics = None if planning.statistics is None else Statistics.of_data(planning.statistics)
         return planning._replace(statistics=statistics)
     except (ValueError, KeyError, TypeError) as error:
-        raise BuilderError(
-            f"the planning in the checkpoint `{checkpoint}` is damaged", hint=NEW_CHECKPOINT
-        ) from error
+        raise BuilderError(f"the planning in the checkpoint `{checkpoint}` is damaged", hint=NEW_CHECKPOINT) from error
 
 
 def planning_data(plan: Plan) -> dict[str, Any]:
