@@ -121,9 +121,9 @@ def names(pattern: str) -> list[str]:
     return sorted(metadata.path for metadata in result.metadata_list)
 
 
-def make_folder(parent: str, what: str) -> str:
-    """Makes a new folder inside of another one; its name begins with `what`."""
-    path = str(_FILES.join(parent, f"{what}-{uuid4().hex}"))
+def make_folder(parent: str) -> str:
+    """Makes a new folder inside of another one."""
+    path = str(_FILES.join(parent, f"squall-{uuid4().hex}"))
     _FILES.mkdirs(path)
     return path
 

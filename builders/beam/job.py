@@ -7,6 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from os.path import getsize
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,9 @@ from squall.plan.seeds import FIXED_SEED, with_seed
 from squall.rdf import ALWAYS, FOREVER, Event
 from squall.streams import FileSource, FolderSource, Source, Sources
 from squall.streams.clock import beginning
+
+_STATIC = -2
+"""The place of static data among the documents of a bounded run, from the end: in front of what the driver spools."""
 
 
 @declare_capabilities(BuilderCapabilities(one_batch=True, settings=True, batch_metrics=True))
@@ -122,7 +126,7 @@ class BeamJob:
             batches.set_ledger(self.options.ledger)
         plan = with_seed(self.plan, FIXED_SEED if self.options.seed is None else self.options.seed)
         program = SerializedPlan(physical_plan(plan, in_one_job=True), functions.own(), begin)
-        folder = files.make_folder(self.runner.temporary or tempfile.gettempdir(), "squall")
+        folder = files.make_folder(self.runner.temporary or tempfile.gettempdir())
         run = _Run(program, self.options, self.runner, folder, self.tuning, self.abandoned)
         try:
             yield from run.live_outputs(batches, static) if is_live(batches) else run.bounded_outputs(batches, static)
@@ -130,24 +134,16 @@ class BeamJob:
             files.delete([folder])
 
 
+@dataclass(frozen=True)
 class _Run:
     """One run of a job: the driver's side. folder: where it reads and writes."""
 
-    def __init__(
-        self,
-        program: SerializedPlan,
-        options: Options,
-        runner: Runner,
-        folder: str,
-        tuning: BeamTuning,
-        abandoned: threading.Event,
-    ) -> None:
-        self.program = program
-        self.options = options
-        self.runner = runner
-        self.folder = folder
-        self.tuning = tuning
-        self.abandoned = abandoned
+    program: SerializedPlan
+    options: Options
+    runner: Runner
+    folder: str
+    tuning: BeamTuning
+    abandoned: threading.Event
 
     # Bounded input: one pipeline
 
@@ -165,14 +161,16 @@ class _Run:
         reports = self._reports(sources)
         yield from self._outputs_of_bounded(reports, is_staged)
         if self.options.on_batch is not None:
-            statements = sum(
-                record.start for record in reports if record.type == SOURCE_COUNT and record.node != len(sources) - 2
-            )
+            static_number = len(sources) + _STATIC
+            counts = (record for record in reports if record.type == SOURCE_COUNT and record.node != static_number)
+            statements = sum(record.start for record in counts)
             self.options.on_batch(BatchMetrics(began, began, time.monotonic(), statements, FOREVER - 1))
 
     def _outputs_of_bounded(self, reports: Sequence[Record], is_staged: bool) -> Iterator[Output]:
         if not is_staged:
-            yield from self._outputs_of_one()
+            yield from (
+                unpack_output(record.row, record.start) for record in answers(self.folder) if record.type == ROW
+            )
         elif any(record.type == WATERMARK for record in reports):
             yield from self._outputs(reports)
         else:  # no time passes: what static data begin later does not begin
@@ -226,9 +224,6 @@ class _Run:
                 source.reading.statements += record.start
         return reports
 
-    def _outputs_of_one(self) -> Iterator[Output]:
-        return (unpack_output(record.row, record.start) for record in answers(self.folder) if record.type == ROW)
-
     # Live input: one pipeline with micro-batches
 
     def live_outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
@@ -246,12 +241,10 @@ class _Run:
         def lay(pipeline: Any) -> None:
             add_live_steps(pipeline, steps, self.program, self.options.max_update_steps, self.folder, self.tuning)
 
-        live = Live(self.folder, inputs, self._lose, self.abandoned, earliest, self.tuning, self._batch_clock())
-        yield from live.outputs(lambda: self.runner.run(lay, live=True), map(_always, static))
-
-    def _batch_clock(self) -> BatchClock | None:
         on_batch = self.options.on_batch
-        return None if on_batch is None else BatchClock(on_batch, self.program.needs_complete_instants)
+        clock = None if on_batch is None else BatchClock(on_batch, self.program.needs_complete_instants)
+        live = Live(self.folder, inputs, self._lose, self.abandoned, earliest, self.tuning, clock)
+        yield from live.outputs(lambda: self.runner.run(lay, live=True), map(_always, static))
 
     # Both
 

@@ -129,20 +129,6 @@ Group = tuple[int, Iterable[bytes]]
 """All records of a key."""
 
 
-def _reading(worker: Worker, routes: Routes) -> Callable[[Split], Iterator[Any]]:
-    def read(part: Split) -> Iterator[Any]:
-        return routes(worker(files.read_lines(part)))
-
-    return read
-
-
-def _working(worker: Worker, routes: Routes) -> Callable[[Group], Iterator[Any]]:
-    def work(group: Group) -> Iterator[Any]:
-        return routes(worker(_decoded(group[1])))
-
-    return work
-
-
 def _writing(
     folder: str, name: str, worker: Callable[[Iterable[bytes]], Iterable[pyarrow.RecordBatch]]
 ) -> Callable[[Group], Iterator[Any]]:
@@ -157,7 +143,14 @@ def _sources(root: Any, name: str, worker: Worker, routes: Routes, pipeline_inpu
     """Returns what the lines of the sources send. The splits are reshuffled before they are read, since one worker has
     created them."""
     parts = root | f"{name}: parts" >> beam.Create(pipeline_input.parts) | f"{name}: spread" >> beam.Reshuffle()
-    return parts | name >> beam.FlatMap(_reading(worker, routes)).with_outputs(*routes.all)
+    read = beam.FlatMap(lambda part: routes(worker(files.read_lines(part))))
+    return parts | name >> read.with_outputs(*routes.all)
+
+
+def _routed(grouped: Any, name: str, worker: Worker, routes: Routes) -> Any:
+    """Returns what a step sends."""
+    work = beam.FlatMap(lambda group: routes(worker(_decoded(group[1]))))
+    return grouped | name >> work.with_outputs(*routes.all)
 
 
 def _grouped(collections: Sequence[Any], name: str) -> Any:
@@ -199,9 +192,7 @@ class KeyedPipeline:
         self.sent[sources] = _sources(self.root, sources, worker, self._routes_of(sources), self.given)
         for step in self.graph.stages:
             if (rows := self._rows(step)) is not None:
-                routes = self._routes_of(step.name)
-                work = _working(self._worker(step), routes)
-                self.sent[step.name] = rows | step.name >> beam.FlatMap(work).with_outputs(*routes.all)
+                self.sent[step.name] = _routed(rows, step.name, self._worker(step), self._routes_of(step.name))
         _write_reports(_grouped([self.sent[sources][_REPORTS]], _REPORTS), self.given.folder, _REPORTS)
         self._end(self._rows(self.graph.end), self.sent[sources][_INSTANTS])
 
@@ -229,7 +220,7 @@ class KeyedPipeline:
         name, program, folder = self.graph.end.name, self.program, self.given.folder
         tells_whole = any(op.output == "rstream" for _, op in program.plan.sinks)
         if tells_whole and rows is not None:
-            _ = rows | name >> beam.FlatMap(_delivering(program, folder), self._known(rows, instants))
+            _ = rows | name >> beam.FlatMap(_write_answers, self._known(rows, instants), program, folder)
         elif tells_whole:
             _write_reports(_grouped([instants], _INSTANTS), folder, _INSTANTS)
         elif rows is not None:
@@ -244,7 +235,7 @@ class KeyedPipeline:
             report_times = _side(
                 _grouped(collections, f"{name}: evaluated"), f"{name}: when evaluated", program, _evaluated
             )
-            collections.append(rows | f"{name}: changes" >> beam.FlatMap(_changing(program), report_times))
+            collections.append(rows | f"{name}: changes" >> beam.FlatMap(_changes, report_times, program))
         grouped = _grouped(collections, _INSTANTS)
         _write_reports(grouped, self.given.folder, _INSTANTS)
         return _side(grouped, f"{name}: report times", program, evaluations)
@@ -278,18 +269,14 @@ _OF_THE_END = State((OUTPUT_STAGE,), SINGLE_PARTITION)
 """The state of the output step, which stores nothing."""
 
 
-def _changing(program: Program) -> Callable[[Group, ReportTimes], Iterator[Keyed]]:
-    def change(group: Group, at: ReportTimes) -> Iterator[Keyed]:
-        yield 0, _encoded(change_step(program, ALL, at, _OF_THE_END)(_decoded(group[1])))
-
-    return change
+def _changes(group: Group, at: ReportTimes, program: Program) -> Iterator[Keyed]:
+    """Yields when the part of an answer that a group has changed."""
+    yield 0, _encoded(change_step(program, ALL, at, _OF_THE_END)(_decoded(group[1])))
 
 
-def _delivering(program: Program, folder: str) -> Callable[[Group, ReportTimes], Iterator[Any]]:
-    def deliver(group: Group, at: ReportTimes) -> Iterator[Any]:
-        return _writing(folder, _ANSWERS, _answering(program, at))(group)
-
-    return deliver
+def _write_answers(group: Group, at: ReportTimes, program: Program, folder: str) -> Iterator[Any]:
+    """Writes the outputs of a group at report times."""
+    return _writing(folder, _ANSWERS, _answering(program, at))(group)
 
 
 def _answering(

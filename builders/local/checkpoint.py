@@ -206,12 +206,7 @@ class Checkpoint:
             owner: What the file belongs to from then on.
             old_keys: The key that each state had before. States without one are new.
         """
-        state = StateChangelog()
-        if self._file is not None:
-            self._read(state)
-            self._file.close()
-            self._file = None
-        state.add((key, slot, deltas) for (key, slot), deltas in self._migrated.items())
+        state = self._take_state()
         by_key: dict[str, dict[int, list[Delta]]] = {}
         for (key, slot), deltas in state.deltas.items():
             by_key.setdefault(key, {})[slot] = deltas
@@ -239,12 +234,7 @@ class Checkpoint:
 
     def _compact(self, progress: Progress, changelog: Iterable[SlotDeltas], states: Mapping[str, Stateful]) -> None:
         """Rewrites the file with one checkpoint."""
-        state = StateChangelog()
-        if self._file is not None:
-            self._read(state)
-            self._file.close()
-        state.add((key, slot, deltas) for (key, slot), deltas in self._migrated.items())
-        self._migrated = {}
+        state = self._take_state()
         state.add(changelog)
         state.compact(states, progress.watermark)
         draft = self.path.with_name(_DRAFT_FILE)
@@ -254,6 +244,17 @@ class Checkpoint:
         draft.replace(self.path)
         os.fsync(self._lock)
         self._base_bytes = self._bytes
+
+    def _take_state(self) -> StateChangelog:
+        """Returns the state of the last checkpoint, and closes its file, which is to be rewritten."""
+        state = StateChangelog()
+        if self._file is not None:
+            self._read(state)
+            self._file.close()
+            self._file = None
+        state.add((key, slot, deltas) for (key, slot), deltas in self._migrated.items())
+        self._migrated = {}
+        return state
 
     def _read(self, state: StateChangelog) -> Mapping[str, str] | None:
         """Adds the deltas of the complete checkpoints to a state. The length of the file is that up to their end.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from squall.errors import BuilderError
 from squall.plan import Plan
@@ -46,13 +46,12 @@ class MemoryLimit:
     Args:
         max_bytes: The limit.
         plan: The plan of the run.
-        memory: Returns the size of the process by its method `bytes`.
     """
 
-    def __init__(self, max_bytes: int, plan: Plan, memory: Any = None) -> None:
+    def __init__(self, max_bytes: int, plan: Plan) -> None:
         self.max_bytes = max_bytes
         self.set_plan(plan)
-        self.memory = memory or ResidentMemory()
+        self.memory = ResidentMemory()
         self.rows: Counter[str] = Counter()
         """The rows that each node has made of the current batch."""
         self._unchecked_rows = self._output_rows = 0

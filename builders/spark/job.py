@@ -17,14 +17,7 @@ from squall.builders.spark.session import session
 from squall.builders.spark.settings import DEFAULT_TUNING, SparkTuning, settings, spark_settings
 from squall.builders.spark.sources import check_input
 from squall.builders.spark.store import check_owner, read_planning
-from squall.contracts import (
-    AcceptsDeadLetters,
-    BuilderCapabilities,
-    Folder,
-    Options,
-    Output,
-    declare_capabilities,
-)
+from squall.contracts import AcceptsDeadLetters, BuilderCapabilities, Folder, Options, Output, declare_capabilities
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.node_metrics import NodeMetric

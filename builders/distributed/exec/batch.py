@@ -11,29 +11,14 @@ from typing import Any
 
 from squall.builders.distributed.exec.batch_rows import BatchRows, StagedProgress
 from squall.builders.distributed.exec.job_runner import JobRunner
-from squall.builders.distributed.exec.output_stage import (
-    change_step,
-    last_stages_step,
-    output_step,
-)
+from squall.builders.distributed.exec.output_stage import change_step, last_stages_step, output_step
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.report_times import ReportTimes, add_evaluation_times
 from squall.builders.distributed.exec.single_task import SingleTask
-from squall.builders.distributed.exec.worker import (
-    DELETE,
-    FORWARD,
-    REDERIVE,
-    Span,
-    stage_step,
-)
+from squall.builders.distributed.exec.worker import DELETE, FORWARD, REDERIVE, Span, stage_step
 from squall.builders.distributed.io.engine import Frame, TaskReport
 from squall.builders.distributed.io.parsing import Parse
-from squall.builders.distributed.io.records import (
-    ROW,
-    StateHandle,
-    WorkerRecord,
-    WorkerStep,
-)
+from squall.builders.distributed.io.records import ROW, StateHandle, WorkerRecord, WorkerStep
 from squall.builders.distributed.plan.buckets import ORDERED_SCAN, OUTPUT_STAGE
 from squall.builders.distributed.plan.physical_plan import Job
 from squall.builders.distributed.plan.snapshot_nodes import reports_on_change

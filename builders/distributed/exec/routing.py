@@ -7,12 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from squall.builders.distributed.io.records import (
-    ROW,
-    STATE,
-    Record,
-    RowBatch,
-)
+from squall.builders.distributed.io.records import ROW, STATE, Record, RowBatch
 from squall.builders.distributed.plan.buckets import (
     BROADCAST_BUCKET,
     BUCKET_COUNT,

@@ -17,15 +17,7 @@ import pyarrow
 from pyarrow import compute
 
 from squall.builders.distributed.io.engine import Files, Folder, Read, Write
-from squall.builders.distributed.io.records import (
-    ARROW,
-    ROW,
-    STORED,
-    OutputFile,
-    RecordFile,
-    WorkerStep,
-    to_arrow,
-)
+from squall.builders.distributed.io.records import ARROW, ROW, STORED, OutputFile, RecordFile, WorkerStep, to_arrow
 from squall.builders.distributed.plan.buckets import OUTPUT_STAGE
 from squall.rdf import FOREVER
 

@@ -6,16 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from squall.builders.runtime.intervals import (
-    Intervals,
-    TimedCount,
-    changes,
-    count_of,
-    inside,
-    outside,
-    unended,
-    union,
-)
+from squall.builders.runtime.intervals import Intervals, TimedCount, changes, count_of, inside, outside, unended, union
 from squall.builders.runtime.operators import stateless
 from squall.builders.runtime.operators.codegen import column_names, compile_source, delta_source
 from squall.builders.runtime.operators.delta_index import DeltaIndex, Merging, cells_outside
