@@ -18,7 +18,7 @@ from squall.builders.distributed.exec.single_task import SingleTask
 from squall.builders.distributed.exec.worker import DELETE, FORWARD, REDERIVE, Span, stage_step
 from squall.builders.distributed.io.engine import Frame, TaskReport
 from squall.builders.distributed.io.parsing import Parse
-from squall.builders.distributed.io.records import ROW, StateHandle, WorkerRecord, WorkerStep
+from squall.builders.distributed.io.records import StateHandle, WorkerRecord, WorkerStep
 from squall.builders.distributed.plan.buckets import ORDERED_SCAN, OUTPUT_STAGE
 from squall.builders.distributed.plan.physical_plan import Job
 from squall.builders.distributed.plan.snapshot_nodes import reports_on_change
@@ -240,7 +240,7 @@ class Batch:
                 check_iterations(self.program.plan, stage.nodes, iterations)
                 add_evaluation_times(self.schedules, report.instants)
                 span, timely = Span(span.end, span.end), False
-                rows = self.runner.stored(self.runner.log.steps[-1:], [ROW], [stage.number])
+                rows = self.runner.stored_rows(self.runner.log.steps[-1:], stage.number)
 
     # The end
 

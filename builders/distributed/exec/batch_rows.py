@@ -86,7 +86,7 @@ class BatchRows:
         files = self.source_files([stage])
         rows = self.runner.engine.read(files, self.program.ready_type) if files else None
         later_folders = [folder for folder in self.runner.log.steps if folder not in self.source_folders]
-        return self.runner.union([rows, self.runner.stored(later_folders, [ROW], [stage])])
+        return self.runner.union([rows, self.runner.stored_rows(later_folders, stage)])
 
     def state(self, stages: Iterable[int], keep: bool = False, in_one_task: bool = False) -> State:
         """Returns the state of some stages. keep: whether it is needed in any case."""

@@ -11,7 +11,7 @@ from squall.builders.distributed.exec.state_cache import StateVersions
 from squall.builders.distributed.exec.worker import with_watermark
 from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import Engine, Folder, Frame, TaskReport
-from squall.builders.distributed.io.records import WorkerStep, constant_step
+from squall.builders.distributed.io.records import ROW, WorkerStep, constant_step
 from squall.builders.distributed.plan.buckets import OUTPUT_STAGE, BucketPartitions, bucket_partitions
 
 
@@ -96,12 +96,10 @@ class JobRunner:
         present = [frame for frame in frames if frame is not None]
         return self.engine.union(present) if len(present) > 1 else next(iter(present), None)
 
-    def stored(
-        self, folders: Iterable[Folder], types: Collection[str], stages: Collection[int], as_type: str | None = None
-    ) -> Frame | None:
-        """Returns the records of some types and stages in some folders. as_type: the type that they get."""
-        files = task_output.files_of(self.log.store, folders, types, stages)
-        return self.engine.read(files, as_type) if files else None
+    def stored_rows(self, folders: Iterable[Folder], stage: int) -> Frame | None:
+        """Returns the rows for a stage in some folders."""
+        files = task_output.files_of(self.log.store, folders, [ROW], [stage])
+        return self.engine.read(files) if files else None
 
     def shuffled(self, rows: Frame, step: WorkerStep, stages: Collection[int]) -> Frame:
         """Returns what a step makes of the rows of some stages in the partitions of their buckets."""
