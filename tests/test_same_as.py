@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from itertools import pairwise, product
 from pathlib import Path
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall import explain
+from squall.builders.distributed.io.records import DeadLetter
 from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.checking import lint
 from squall.cli import command
@@ -25,8 +26,10 @@ from squall.model import warnings
 from squall.plan import Plan
 from squall.rdf import ALWAYS, OWL, RDF, RDFS, Columns, Event, Fact, Solution, Term, Triple, iri, literal
 from squall.rdf.cliques import SAME_AS, Cliques
+from squall.streams import DeadLetterFile
 from tests import in_memory
 from tests.laws import PLANNERS, examples, hold
+from tests.toy_engine import ToyJob
 
 E = "http://example.org/"
 A, B, X = E + "a", E + "b", iri(E + "x")
@@ -313,6 +316,80 @@ def test_no_source_changes_cliques(fact: Triple) -> None:
         _run_with(Event(1, (), A), [fact], schema=LINKS)
     _run_with(Event(3, (), A, (LINKS[0],)), schema=LINKS, removals=True)  # the static fact holds on
     _run_with(Event(3, (Triple(iri(E + "x3"), SAME_AS, iri(E + "x1")),), A), schema=LINKS)  # it is known
+
+
+OTHER_LINKS = [Triple(X, SAME_AS, iri(E + "x3")), Triple(iri(E + "z"), SAME_AS, iri(E + "y1"))]
+LINKING = [
+    Event(1, (Triple(iri(E + "x1"), PROPERTIES[0], X), *OTHER_LINKS), A), Event(2, (LINKS[0], OTHER_LINKS[0]), A),
+    Event(3, (), A, (OTHER_LINKS[1],)), Event(7, (Triple(iri(E + "x3"), PROPERTIES[0], X),), A),
+    Event(8, (OTHER_LINKS[0],), B), Event(9, (OTHER_LINKS[1], Triple(X, PROPERTIES[0], iri(E + "x2"))), B),
+]  # fmt: skip
+"""Events with links that are not known before the run."""
+
+
+def without_links(events: Iterable[Event], streams: Collection[str]) -> list[Event]:
+    """Returns events of which some streams have no other links."""
+    return [
+        event._replace(facts=tuple(fact for fact in event.facts if fact not in OTHER_LINKS), removed=())
+        if event.stream in streams
+        else event
+        for event in events
+    ]
+
+
+def dropping_plan(lexer: str, way: dict[str, Any], removals: bool = False) -> Plan:
+    text = query(lexer, "?x :p ?y")
+    options: dict[str, Any] = {"schema": LINKS, "schema_changes": "dead-letters", "removals": removals}
+    return squall.plan(squall.compile(text, lexer=lexer, **options, **way))
+
+
+READ_BY_LANGUAGE = {"sparql": {A, B}, "csparql": {A}, "cqels": {B}}
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("lexer", READ_BY_LANGUAGE)
+@pytest.mark.parametrize("builder", [
+    "iterator", "columns", "toy",
+    pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.slow]),
+    pytest.param("beam", marks=[pytest.mark.beam, pytest.mark.slow]),
+])  # fmt: skip
+def test_other_links_are_dead_letters_by_option(lexer: str, way: dict[str, Any], builder: str) -> None:
+    streams, ledger = READ_BY_LANGUAGE[lexer], DeadLetterFile()
+    plan = dropping_plan(lexer, way, removals=builder == "iterator")
+    events = LINKING if builder == "iterator" else [event._replace(removed=()) for event in LINKING]
+    made_by: Any = {"toy": ToyJob, "columns": "iterator"}.get(builder, builder)
+    job = squall.build(plan, made_by, Options(ledger=ledger))
+    batches = [Columns.of([event]) for event in events if event.facts] if builder == "columns" else [events]
+    actual = sorted((out.time, str(out.fact)) for out in job.run(batches, [Event(ALWAYS, tuple(LINKS))]))
+    expected = outputs(plan, without_links(events, streams), LINKS)
+    assert actual == sorted((time, str(fact)) for time, fact in expected)
+    assert actual
+    counts = {A: 4 if builder == "iterator" else 3, B: 2}
+    assert ledger.counts == {("schema", stream): counts[stream] for stream in streams}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("lexer", READ_BY_LANGUAGE)
+def test_other_links_in_any_micro_batches(lexer: str, way: dict[str, Any], seed: int) -> None:
+    plan, letters = dropping_plan(lexer, way), list[DeadLetter]()
+    events = [event._replace(removed=()) for event in LINKING]
+    static = [Event(ALWAYS, tuple(LINKS))]
+    actual = in_memory.run_anyhow(plan, [events[:2], events[2:]], static, seed, dead_letters=letters)
+    expected = outputs(plan, without_links(events, READ_BY_LANGUAGE[lexer]), LINKS)
+    assert sorted((out.time, str(out.fact)) for out in actual) == sorted((time, str(fact)) for time, fact in expected)
+    texts = {A: [f"1 {OTHER_LINKS[0]}", f"1 {OTHER_LINKS[1]}", f"2 {OTHER_LINKS[0]}"],
+             B: [f"8 {OTHER_LINKS[0]}", f"9 {OTHER_LINKS[1]}"]}  # fmt: skip
+    assert sorted(letter.text for letter in letters) == sorted(
+        text for stream in READ_BY_LANGUAGE[lexer] for text in texts[stream]
+    )
+    assert {letter.reason for letter in letters} == {"what is the same by owl:sameAs, which is fixed, does not have it"}
+
+
+def test_without_a_ledger_another_link_is_an_error() -> None:
+    with pytest.raises(SquallError, match=re.escape(f"by representative: {OTHER_LINKS[0]}")) as caught:
+        list(squall.run(dropping_plan("sparql", WAYS[0]), LINKING[:2], static=[Event(ALWAYS, tuple(LINKS))]))
+    assert "`--schema-changes dead-letters`" in (caught.value.hint or "")
 
 
 # Examples

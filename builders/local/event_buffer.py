@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import cast
 
-from squall.builders.runtime.schema_changes import CAUSE, SchemaGuard, change_texts, schema_change_error
+from squall.builders.runtime.schema_changes import CAUSE, SchemaGuard
 from squall.builders.runtime.zset import Row, fact_row, row_fact
 from squall.contracts import DeadLetterLedger
 from squall.errors import BuilderError
@@ -89,10 +89,10 @@ class EventBuffer:
         if self._schema_guard is None:
             return events
         remaining, changes = self._schema_guard.without_changes(events)
-        for event, triple in changes:
+        for change in changes:
             if self._ledger is None:
-                raise schema_change_error(event, triple)
-            self._ledger.record(CAUSE, event.stream or DEFAULT_STREAM, None, *change_texts(event, triple))
+                raise change.error
+            self._ledger.record(CAUSE, change.event.stream or DEFAULT_STREAM, None, *change.texts)
         return remaining
 
     def _complete(self, events: Sequence[Event]) -> Sequence[Event]:

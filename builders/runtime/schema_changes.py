@@ -1,5 +1,5 @@
-"""What sources say that is fixed before the run: of classes and properties, an error or dead letters; of the terms that
-are the same, an error.
+"""What sources say that is fixed before the run, of classes and properties or of the terms that are the same: an error,
+or dead letters.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from operator import itemgetter
+from typing import NamedTuple
 
 from squall.builders.runtime.zset import Boxes
 from squall.errors import SourceError
@@ -15,15 +16,52 @@ from squall.model.fixed_schema import FixedSchema
 from squall.plan import Plan
 from squall.plan.operators import Scan
 from squall.rdf import DEFAULT_STREAM, Columns, Event, Triple
-from squall.rdf.cliques import SAME_AS
+from squall.rdf.cliques import SAME_AS, Cliques
 from squall.rdf.vocabulary import TYPE
 
 CAUSE = "schema"
 """The cause of dead letters."""
 _SECOND = itemgetter(1)
 
-SchemaChange = tuple[Event, Triple]
-"""A triple that would change the schema, and its event."""
+
+class SchemaChange(NamedTuple):
+    """A triple that would change what is fixed before a run.
+
+    Attributes:
+        event: Its event.
+        triple: The triple.
+        cliques: The cliques of owl:sameAs, if it would change these, and not a schema.
+    """
+
+    event: Event
+    triple: Triple
+    cliques: Cliques | None = None
+
+    @property
+    def error(self) -> SourceError:
+        """The error, where such triples are no dead letters."""
+        event = self.event
+        stream = f"the stream `{event.stream}`" if event.stream else DEFAULT_STREAM
+        origin = "static data say" if event.is_static else f"{stream} says at {event.time}"
+        if self.cliques is None:
+            message = f"{origin} what the schema of the entailment does not: {self.triple}"
+            remedy = (
+                "give it as a part of the schema (`--schema`), let a rule set read it (`--rules`, not `--specialise`)"
+            )
+        else:
+            way = "with provenance" if self.cliques.keeps_terms else "by representative"
+            message = f"{origin} what is fixed under owl:sameAs {way}: {self.triple}"
+            remedy = "give it before the run (`--schema`), treat owl:sameAs by axioms (`--same-as axioms`)"
+        return SourceError(
+            message, hint=f"{remedy}, or put such triples among the dead letters (`--schema-changes dead-letters`)"
+        )
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The reason and the text of the dead letter."""
+        time = "-infinity" if self.event.is_static else self.event.time
+        fixed = "the schema of the entailment" if self.cliques is None else "what is the same by owl:sameAs"
+        return f"{fixed}, which is fixed, does not have it", f"{time} {self.triple}"
 
 
 def describe_schema(boxes: Boxes, schema: FixedSchema) -> bool:
@@ -39,7 +77,7 @@ def refuse_schema_change(schema: FixedSchema | None, source: Source, events: Ite
     for event in events:
         triple = next(schema.changes(chain(event.facts, event.removed)), None)
         if triple is not None and source.is_affected_by(event):
-            raise schema_change_error(event, triple)
+            raise SchemaChange(event, triple).error
 
 
 def refuse_other_cliques(source: Source, events: Iterable[Event]) -> None:
@@ -50,66 +88,47 @@ def refuse_other_cliques(source: Source, events: Iterable[Event]) -> None:
     for event in events:
         triple = next(cliques.changes(chain(event.facts, event.removed)), None)
         if triple is not None and source.is_affected_by(event):
-            origin = "static data say" if event.is_static else f"{_named_stream(event)} says at {event.time}"
-            way = "with provenance" if cliques.keeps_terms else "by representative"
-            message = f"{origin} what is fixed under owl:sameAs {way}: {triple}"
-            hint = "give it before the run (`--schema`), or treat owl:sameAs by axioms (`--same-as axioms`)"
-            raise SourceError(message, hint=hint)
-
-
-def _named_stream(event: Event) -> str:
-    return f"the stream `{event.stream}`" if event.stream else DEFAULT_STREAM
-
-
-def schema_change_error(event: Event, triple: Triple) -> SourceError:
-    """Returns the error for a triple that would change the schema."""
-    origin = "static data say" if event.is_static else f"{_named_stream(event)} says at {event.time}"
-    return SourceError(
-        f"{origin} what the schema of the entailment does not: {triple}",
-        hint="give it as a part of the schema (`--schema`), let a rule set read it (`--rules`, not `--specialise`), or "
-        "put such triples among the dead letters (`--schema-changes dead-letters`)",
-    )
-
-
-def change_texts(event: Event, triple: Triple) -> tuple[str, str]:
-    """Returns the reason and the text of the dead letter of a triple that would change the schema."""
-    time = "-infinity" if event.is_static else event.time
-    return "the schema of the entailment, which is fixed, does not have it", f"{time} {triple}"
+            raise SchemaChange(event, triple, cliques).error
 
 
 class SchemaGuard:
-    """Takes triples that would change a fixed schema out of events, where they are to be dead letters.
+    """Takes triples that would change what is fixed before the run out of events, where they are to be dead letters.
 
     Args:
-        plan: The plan. Of one without such a schema nothing is taken out.
+        plan: The plan. Of one in which nothing is fixed, nothing is taken out.
     """
 
     def __init__(self, plan: Plan) -> None:
-        scans = (node.op for node in plan.nodes if isinstance(node.op, Scan))
+        scans = [node.op for node in plan.nodes if isinstance(node.op, Scan)]
         self._schemas = [
             (scan.source, scan.fixed_schema)
             for scan in scans
             if scan.fixed_schema is not None and scan.fixed_schema.drops_changes
         ]
+        self._cliques = [
+            (source, source.cliques)
+            for source in dict.fromkeys(scan.source for scan in scans)
+            if source.cliques is not None and source.cliques.drops_changes
+        ]
 
     @property
     def is_needed(self) -> bool:
-        """Whether the plan has such a schema."""
-        return bool(self._schemas)
+        """Whether the plan has something that is fixed, and is not to be changed."""
+        return bool(self._schemas or self._cliques)
 
     def without_changes(self, events: Sequence[Event]) -> tuple[Sequence[Event], Sequence[SchemaChange]]:
-        """Returns events without the triples that would change the schema, and these.
+        """Returns events without the triples that would change what is fixed, and these.
 
         An event of which nothing is left remains: its time has come.
         """
-        if not self._schemas or (isinstance(events, Columns) and not self._describe(events)):
+        if not self.is_needed or (isinstance(events, Columns) and not self._describe(events)):
             return events, ()
         changes: list[SchemaChange] = []
         remaining: list[Event] = []
         for event in events:
-            dropped = dict.fromkeys(self._changes(event))
+            dropped = {change.triple: change for change in self._changes(event)}
             if dropped:
-                changes += ((event, triple) for triple in dropped)
+                changes += dropped.values()
                 facts, removed = (
                     tuple(fact for fact in part if fact not in dropped) for part in (event.facts, event.removed)
                 )
@@ -117,16 +136,20 @@ class SchemaGuard:
             remaining.append(event)
         return (remaining, changes) if changes else (events, ())
 
-    def _changes(self, event: Event) -> Iterator[Triple]:
+    def _changes(self, event: Event) -> Iterator[SchemaChange]:
         for source, schema in self._schemas:
             changes = list(schema.changes(chain(event.facts, event.removed)))
             if changes and source.is_affected_by(event):
-                yield from changes
+                yield from (SchemaChange(event, triple) for triple in changes)
+        for source, cliques in self._cliques:
+            changes = list(cliques.changes(chain(event.facts, event.removed)))
+            if changes and source.is_affected_by(event):
+                yield from (SchemaChange(event, triple, cliques) for triple in changes)
 
     def _describe(self, columns: Columns) -> bool:
-        """Returns whether some triples may be a part of schemas."""
+        """Returns whether some triples may be a part of what is fixed."""
         predicates = {*columns.predicates}
-        return any(
+        return (bool(self._cliques) and SAME_AS in predicates) or any(
             not schema.describing_predicates.isdisjoint(predicates)
             or (TYPE in predicates and not schema.classes.isdisjoint(columns.objects))
             for _, schema in self._schemas

@@ -180,7 +180,7 @@ if TYPE_CHECKING:
         type=click.Choice(["error", "dead-letters"]),
         default="error",
         show_default=True,
-        help="What to do with a statement that would change the schema of --entailment.",
+        help="What to do with a statement that would change the schema of --entailment, or the terms of --same-as.",
     ),
     cloup.option("--strict", is_flag=True, help="Stop at the first malformed statement; exit code 1 for any loss."),
 )

@@ -32,10 +32,12 @@ class Cliques:
     Attributes:
         term: The literal. Each line of its text is a clique, in order, with blanks between the terms.
         keeps_terms: Whether facts are read with their own terms, which programs compare by representatives.
+        drops_changes: Whether a triple that would change the cliques is a dead letter. Otherwise it is an error.
     """
 
     term: Term
     keeps_terms: bool = False
+    drops_changes: bool = False
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[Term, Term]]) -> Cliques:
@@ -70,7 +72,12 @@ class Cliques:
     @property
     def with_terms(self) -> Cliques:
         """The cliques for sources that deliver facts with their own terms."""
-        return cliques_of(self.term, keeps_terms=True)
+        return cliques_of(self.term, True, self.drops_changes)
+
+    @property
+    def dropping_changes(self) -> Cliques:
+        """The cliques for sources in which triples that would change them are dead letters."""
+        return cliques_of(self.term, self.keeps_terms, True)
 
     @property
     def triples(self) -> Iterator[Triple]:
@@ -125,10 +132,10 @@ class Cliques:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the literal alone. A process has one object of it."""
-        return cliques_of, (self.term, self.keeps_terms)
+        return cliques_of, (self.term, self.keeps_terms, self.drops_changes)
 
 
 @lru_cache(maxsize=64)
-def cliques_of(term: Term, keeps_terms: bool = False) -> Cliques:
+def cliques_of(term: Term, keeps_terms: bool = False, drops_changes: bool = False) -> Cliques:
     """Returns the cliques that a literal holds."""
-    return Cliques(term, keeps_terms)
+    return Cliques(term, keeps_terms, drops_changes)

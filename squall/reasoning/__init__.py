@@ -81,6 +81,7 @@ def _by_cliques(
     from squall.reasoning.provenance import all_names, with_provenance
 
     cliques = same_as.read_cliques(triples, system)
+    cliques = cliques.dropping_changes if ways.drops_changes else cliques
     closed = None
     if has_provenance:
         system = with_provenance(system, cliques, as_sets=regime != NONE)

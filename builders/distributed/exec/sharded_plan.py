@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, starmap
+from itertools import chain
 from typing import NamedTuple
 
 import pyarrow
@@ -264,7 +264,7 @@ def shard_records(
                 continue
             arrivals.add(event.time)
             (event,), schema_changes = guard.without_changes((event,))
-            yield from starmap(schema_dead_letter, schema_changes if reports_sources else ())
+            yield from map(schema_dead_letter, schema_changes if reports_sources else ())
             for kind, fact in _wanted_changes(event, predicates, is_snapshot):
                 if (ordered_records := ordered_records_by_shard.get(selection.of(fact))) is not None:
                     yield ordered_records.record((source, file, block), event, kind, fact)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, starmap
+from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -107,7 +107,7 @@ def source_records(
         timely, late_records = _without_late_events(part.events, watermark)
         yield from late_records
         timely, schema_changes = guard.without_changes(timely)
-        yield from starmap(schema_dead_letter, schema_changes)
+        yield from map(schema_dead_letter, schema_changes)
         for event in filter(ordered_scan.reads, timely) if ordered_scan.sources else ():
             yield from _ordered_records(ordered_scan, ordered_records, part, event)
         dataflow.read(timely)

@@ -13,10 +13,10 @@ from urllib.parse import unquote, urlsplit
 import pyarrow
 
 from squall.builders.distributed.io.records import DeadLetter
-from squall.builders.runtime.schema_changes import CAUSE, change_texts
+from squall.builders.runtime.schema_changes import CAUSE, SchemaChange
 from squall.builders.runtime.zset import fact_row, row_fact
 from squall.errors import UsageError
-from squall.rdf import DEFAULT_STREAM, Event, Fact, Term, Triple
+from squall.rdf import DEFAULT_STREAM, Event, Fact, Term
 from squall.streams.dead_letters import late_texts
 from squall.streams.formats import Malformed, format_named, infer_format, joined, parse_lines, suffix
 from squall.streams.formats.fast_ntriples import PredicateFilter, events
@@ -245,9 +245,9 @@ def event_from_rows(time: int, stream: str, graph: str, kind: str, rows: Iterabl
     return Event(time, facts if kind == "fact" else (), stream, facts if kind == "removed" else (), graph)
 
 
-def schema_dead_letter(event: Event, triple: Triple) -> DeadLetter:
-    """Returns the dead letter of a triple that would change the schema of the entailment."""
-    return DeadLetter(CAUSE, event.stream or DEFAULT_STREAM, 0, 0, *change_texts(event, triple))
+def schema_dead_letter(change: SchemaChange) -> DeadLetter:
+    """Returns the dead letter of a triple that would change what is fixed before the run."""
+    return DeadLetter(CAUSE, change.event.stream or DEFAULT_STREAM, 0, 0, *change.texts)
 
 
 def late_dead_letter(stream: str, time: int, fact: Fact) -> DeadLetter:
