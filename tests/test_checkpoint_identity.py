@@ -124,7 +124,7 @@ def test_a_run_that_resumes_is_planned_with_the_statistics_of_its_checkpoint(
         )
         assert f"planner warning: {expected}\n" in messages
     else:
-        assert "  1 change of the plan\n" in messages
+        assert "  1 change of the plan: at 2 from the plan of the checkpoint\n" in messages
         assert saved_planning(build, Path("kept")) == Planning(Statistics(), "rete", replaceable=True)
     assert Path("out.ntt").read_text() == "2 <urn:b> <urn:t> <urn:d> .\n3 <urn:b> <urn:t> <urn:e> .\n"
     code, _, messages = squall(*command, "--planner", "greedy")

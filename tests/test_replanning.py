@@ -25,7 +25,7 @@ from squall.plan import Plan
 from squall.plan.cardinality import Counts, Statistics
 from squall.plan.equivalence import equivalent_nodes
 from squall.plan.operators import Join, Match, is_stateful
-from squall.rdf import Event, Term, Triple, iri
+from squall.rdf import ALWAYS, Event, Term, Triple, iri
 from squall.streams import Sources
 from squall.testing import assert_as_oracle
 from squall.testing.strategies import ALL, event_streams, static_data, systems
@@ -423,9 +423,17 @@ def test_a_run_that_adapts_writes_the_same(squall: Squall, tmp_path: Path) -> No
     assert squall(*durable, *adapt)[:2] == (0, "")
 
 
-def test_the_summary_counts_the_changes_of_the_plan() -> None:
-    tally = Tally(plan_changes=(PlanChange(1000, 2.0), PlanChange(2000, 3.0)))
-    assert summary(Sources([]), tally).splitlines()[1] == "  2 changes of the plan"
+def test_the_summary_says_when_the_plan_changed_and_why() -> None:
+    def shown(*changes: PlanChange) -> str:
+        return summary(Sources([]), Tally(plan_changes=changes)).splitlines()[1]
+
+    assert shown(PlanChange(ALWAYS, None), PlanChange(2000, 3.04)) == (
+        "  2 changes of the plan: before the first event from the plan of the checkpoint, "
+        "at 2000 from one that was estimated to cost 3.0 times as much"
+    )
+    assert shown(*(PlanChange(time, 2.0) for time in range(7))).endswith(
+        "at 4 from one that was estimated to cost 2.0 times as much, and 2 more"
+    )
 
 
 def test_a_run_says_why_its_plan_stays(tmp_path: Path) -> None:

@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 
 from squall.contracts import PlanChange
 from squall.observe.latency import Latencies
+from squall.rdf import ALWAYS
 from squall.streams import DeadLetterFile, Source, Sources, StaticData
 from squall.wording import counted
 
 START_DELAY_S = 1.0
 """The seconds before progress is shown by default: many runs are over by then."""
 _REFRESH_INTERVAL_S = 0.25
+_MAX_SHOWN_CHANGES = 5
+"""The number of changes of the plan that are shown."""
 
 
 @dataclass
@@ -103,12 +106,26 @@ def summary(sources: Sources, tally: Tally) -> str:
     if tally.latencies is not None:
         lines += tally.latencies.lines()
     if tally.plan_changes:
-        lines.append(f"  {counted(len(tally.plan_changes), 'change')} of the plan")
+        lines.append(_plan_changes(tally.plan_changes))
     if tally.refused_plan:
         lines.append(f"  the plan stays, though another one may be better: {tally.refused_plan}")
     if len(sources.sources) > 1:
         lines += [f"  {source.uri}: {counted(source.reading.statements, 'statement')}" for source in sources.sources]
     return "\n".join(lines)
+
+
+def _plan_changes(changes: Sequence[PlanChange]) -> str:
+    """Returns the line that says when the plan changed, and why."""
+    shown = [_plan_change(change) for change in changes[:_MAX_SHOWN_CHANGES]]
+    more = [f"and {len(changes) - len(shown)} more"] if len(changes) > len(shown) else []
+    return f"  {counted(len(changes), 'change')} of the plan: {', '.join(shown + more)}"
+
+
+def _plan_change(change: PlanChange) -> str:
+    instant = "before the first event" if change.watermark == ALWAYS else f"at {change.watermark}"
+    if change.gain is None:
+        return f"{instant} from the plan of the checkpoint"
+    return f"{instant} from one that was estimated to cost {change.gain:.1f} times as much"
 
 
 def dead_letter_lines(ledger: DeadLetterFile) -> list[str]:
