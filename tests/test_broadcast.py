@@ -23,7 +23,7 @@ from squall.builders.distributed.plan.sampling import InputSampler
 from squall.builders.distributed.plan.skew import SkewedKeys, find_skewed_keys, splittable_inputs
 from squall.builders.distributed.plan.stages import partitionings_of
 from squall.plan import Plan
-from squall.plan.operators import Join
+from squall.plan.operators import Join, MultiwayJoin
 from squall.rdf import Event, Term
 from squall.testing import assert_as_oracle, static, stream
 from tests import in_memory
@@ -238,15 +238,17 @@ def most_in_one_task(plan: Plan, events: list[Event], skewed_keys: SkewedKeys) -
     return max(rows.values()) / rows.total()
 
 
-def test_joins_on_a_hot_key_are_done_as_one() -> None:
+def test_joins_on_a_skewed_key_are_a_multiway_join() -> None:
     plan = squall.plan(of_sensors("a star", "LANDMARK"))
     skewed_keys = found_hot(plan, stream(skewed(120)), 0.2)
-    (star,) = Program(physical_plan(plan, skewed_keys=skewed_keys)).physical.fused_joins.values()
+    physical = physical_plan(plan, skewed_keys=skewed_keys)
+    (star,) = (node for node in physical.plan.nodes if isinstance(node.op, MultiwayJoin))
+    assert isinstance(star.op, MultiwayJoin)
     assert len(star.inputs) == 3
-    assert len(star.joins) == 2
-    placed = partitionings_of(plan, skewed_keys=skewed_keys)
-    scattered = [leg.address for leg in star.inputs if not is_broadcast(placed[leg.address])]
-    assert len(scattered) == 1, "the others' rows with this key go to all tasks"
+    assert len(star.op.joins) == 2
+    split = [port for port in range(3) if not is_broadcast(physical.partitionings[star.id, port])]
+    assert len(split) == 1, "the others' rows with this key go to all tasks"
+    assert len(physical.stages) == len(physical_plan(plan).stages)
 
 
 def test_buffered_rows_of_a_skewed_key_are_output_once() -> None:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import squall as package
 from squall import explain
 from squall import model as tps
+from squall.builders.runtime.multiway_join import with_multiway_joins
 from squall.explain.words import heat, metrics_text
 from squall.model import AtomPattern, Bind, Call, Construct, Filter, NotExists, Pattern, Source, System, Variable
 from squall.model.windows import CountWindow, HoppingWindow, SlidingWindow
@@ -201,6 +202,17 @@ FIGURES = {
     "o": NodeMetric(1, 123_456_789, 7, 120.4),
     "end": NodeMetric(state=1_000_000),
 }
+MULTIWAY_PLAN = with_multiway_joins(
+    Plan(
+        (
+            Node("r", Scan(Source())),
+            *(Node(name, Match((0, iri(E + name), 1)), (Input("r"),)) for name in ("p", "q", "s")),
+            Node("j", Join(((0, 1),), (1, 2, 3)), (Input("p", (0,)), Input("q", (1,)))),
+            Node("k", Join(((2, 0),), (0, 4)), (Input("j", (2,)), Input("s", (0,)))),
+            Node("end", Sink("istream"), (Input("k", ()),)),
+        )
+    )
+)
 DRAWN = ["svg", "html"]
 STRIDER = package.compile(
     """STREAMING { WINDOW [10 Seconds] SLIDE [5 Seconds] BATCH [1 Second] }
@@ -231,6 +243,7 @@ STRIDER = package.compile(
         ("explain/strider.txt", explain.text(STRIDER)),
         ("explain/strider-plan.txt", explain.text(package.plan(STRIDER))),
         ("explain/figures.txt", explain.text(PLAN, FIGURES)),
+        ("explain/multiway-plan.txt", explain.text(MULTIWAY_PLAN, {"k": NodeMetric(2, 3, 5, joins=("k", "j"))})),
         ("explain/figures.mmd", explain.mermaid(PLAN, FIGURES)),
         ("explain/figures.dot", explain.dot(PLAN, FIGURES)),
     ],
@@ -240,7 +253,7 @@ def test_golden(name: str, shown: str) -> None:
 
 
 def test_every_operator_is_in_a_golden_plan() -> None:
-    text = {type(node.op) for node in (*PLAN.nodes, *QUERY_PLAN.nodes)}
+    text = {type(node.op) for node in (*PLAN.nodes, *QUERY_PLAN.nodes, *MULTIWAY_PLAN.nodes)}
     assert text == set(get_args(pps.Operator))
 
 
@@ -279,7 +292,7 @@ def test_json_has_no_origins_and_can_be_read() -> None:
 
 def test_json_has_the_metrics() -> None:
     data = json.loads(explain.as_json(PLAN, FIGURES))
-    assert data["metrics"]["j"] == {"estimated": 1200.4, "rows": 998, "state": 10, "seconds": 0.0012}
+    assert data["metrics"]["j"] == {"estimated": 1200.4, "rows": 998, "state": 10, "seconds": 0.0012, "joins": None}
     assert "metrics" not in json.loads(explain.as_json(PLAN))
 
 
@@ -299,6 +312,7 @@ def test_any_other_tree_prints_itself() -> None:
 def test_metrics_are_printed_as_in_the_docs() -> None:
     assert metrics_text(NodeMetric(1200, 998, 10, 0.0012)) == "~1,200 rows, 998 rows, state 10, 1.2 ms"
     assert metrics_text(NodeMetric(rows=1)) == "1 row"
+    assert metrics_text(NodeMetric(rows=9, joins=("b", "a"))) == "9 rows, multiway join of a + b"
     assert metrics_text(NodeMetric()) == metrics_text(None) == ""
 
 

@@ -9,10 +9,10 @@ import pytest
 import squall
 from squall.builders.local.job import IteratorJob
 from squall.builders.runtime.layout import DataflowLayout
-from squall.builders.runtime.multiway_join import fuse_joins
+from squall.builders.runtime.multiway_join import with_multiway_joins
 from squall.contracts import Options
 from squall.plan import Plan
-from squall.plan.operators import Distinct, is_stateful
+from squall.plan.operators import Distinct, MultiwayJoin, is_stateful
 
 CASES = {
     "a join": (
@@ -24,18 +24,17 @@ distinct-2 -> join-3.0
 distinct-2 -> join-3.1
 join-3 -> construct-4 | sink-5.0""",
     ),
-    "joins that run as one": (
+    "a multiway join": (
         "[r: (?x :p ?a) (?x :q ?b) (?x :r ?c) -> (?x :s ?c)]",
         """\
-join-0 = join-0 + join-1
-scan-2 -> alpha network: match-3, match-4, match-5
+scan-0 -> alpha network: match-1, match-2, match-3
+match-1 -> distinct-4.0
+match-2 -> distinct-5.0
 match-3 -> distinct-6.0
-match-4 -> distinct-7.0
-match-5 -> distinct-8.0
-distinct-6 -> join-0.1
-distinct-7 -> join-0.0
-distinct-8 -> join-0.2
-join-0 -> construct-9 | sink-10.0""",
+distinct-4 -> join-7.1
+distinct-5 -> join-7.0
+distinct-6 -> join-7.2
+join-7 -> construct-8 | sink-9.0""",
     ),
     "constants": (
         "".join(f"[r{k}: (?x :p ?y) (?x :by :s{k}) -> (?x :reads{k} ?y)]" for k in range(9)),
@@ -79,9 +78,9 @@ def shown(layout: DataflowLayout) -> str:
 @pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES)
 def test_the_layout_of_a_plan(text: str, expected: str) -> None:
     query_plan = plan(text)
-    layout = DataflowLayout.of(query_plan, fused=fuse_joins(query_plan))
+    layout = DataflowLayout.of(with_multiway_joins(query_plan))
     assert shown(layout) == expected
-    assert layout == DataflowLayout.of(query_plan, fused=fuse_joins(query_plan))
+    assert layout == DataflowLayout.of(with_multiway_joins(query_plan))
 
 
 def test_stateless_nodes_run_everywhere_and_others_where_they_are_hosted() -> None:
@@ -92,15 +91,11 @@ def test_stateless_nodes_run_everywhere_and_others_where_they_are_hosted() -> No
     assert layout.scans == ()
 
 
-def test_joins_that_run_as_one_are_one_node() -> None:
-    query_plan = plan(CASES["joins that run as one"][0])
-    ((last, join),) = fuse_joins(query_plan).items()
-    layout = DataflowLayout.of(query_plan, fused={last: join})
-    assert [id for id in layout.nodes if id in join.joins] == [last]
-    assert {to for _, to in layout.addresses.items()} == {(last, 0), (last, 1), (last, 2)}
-
-
 def test_a_job_shows_its_layout() -> None:
-    query_plan = plan(CASES["joins that run as one"][0])
-    layout = DataflowLayout.of(query_plan, fused=fuse_joins(query_plan))
-    assert str(layout) in IteratorJob(query_plan, Options()).describe()
+    query_plan = plan(CASES["a multiway join"][0])
+    text = IteratorJob(query_plan, Options()).describe()
+    changed = with_multiway_joins(query_plan)
+    ((star, op),) = ((node, node.op) for node in changed.nodes if isinstance(node.op, MultiwayJoin))
+    keys = ", ".join(f"{edge.node} by [0]" for edge in star.inputs)
+    assert f"\n{star.id} = multiway join ({' + '.join(sorted(op.joins))}) of {keys}\n" in text
+    assert text.endswith(str(DataflowLayout.of(changed)))

@@ -1,12 +1,17 @@
-"""Multiway joins: which joins of a plan are fused, and that outputs stay the same."""
+"""Multiway joins: which joins of a plan they replace, and that outputs stay the same."""
 
 from __future__ import annotations
 
+import json
+import pickle
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import accumulate, chain, product
 from random import Random
+from typing import NamedTuple
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -15,17 +20,20 @@ from hypothesis import strategies as st
 import squall
 from squall.builders.distributed.plan.broadcast import broadcast_candidates, choose_broadcast
 from squall.builders.distributed.plan.physical_plan import physical_plan
+from squall.builders.local import event_loop
 from squall.builders.local.job import IteratorJob
-from squall.builders.runtime.multiway_join import fuse_joins
+from squall.builders.runtime.multiway_join import replaced_inputs, with_multiway_joins
 from squall.builders.runtime.operators.delta_index import Merging
-from squall.builders.runtime.operators.multiway_join import JoinShape, MultiwayJoinOperator
+from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
 from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Options
+from squall.explain import as_json
 from squall.model import Source
 from squall.model.windows import SlidingWindow
 from squall.plan import Input, Node, Plan
 from squall.plan import operators as ops
+from squall.plan.validation import check
 from squall.rdf import FOREVER, Event, Term, Triple
 from squall.testing import assert_as_oracle
 from tests.in_memory import Workers, run
@@ -34,18 +42,30 @@ from tests.snapshots import INSTANTS, Bag, at, delta_lists, forget
 
 # The operator
 
+
+class Shape(NamedTuple):
+    """The widths of the inputs of a multiway join, its keys, and the columns that it keeps."""
+
+    widths: tuple[int, ...]
+    on: tuple[tuple[int, ...], ...]
+    keep: tuple[int, ...]
+
+    def operator(self, merging: Merging = Merging.ADJOINING) -> MultiwayJoinOperator:
+        return MultiwayJoinOperator(ops.MultiwayJoin(self.on, self.keep), self.widths, merging)
+
+
 SHAPES = {
-    "three": JoinShape((1, 2, 1), ((0,), (1,), (0,)), (1, 0)),
-    "all columns": JoinShape((2, 1, 2), ((0,), (0,), (0,)), (0, 1, 2, 3, 4)),
-    "two columns": JoinShape((2, 2, 2), ((0, 1), (1, 0), (0, 1)), (0, 3, 5)),
-    "one column twice": JoinShape((1, 2, 2), ((0, 0), (0, 1), (1, 0)), (0,)),
-    "nothing kept": JoinShape((1, 1, 1), ((0,), (0,), (0,)), ()),
-    "four": JoinShape((1, 1, 2, 1), ((0,), (0,), (1,), (0,)), (3, 0)),
+    "three": Shape((1, 2, 1), ((0,), (1,), (0,)), (1, 0)),
+    "all columns": Shape((2, 1, 2), ((0,), (0,), (0,)), (0, 1, 2, 3, 4)),
+    "two columns": Shape((2, 2, 2), ((0, 1), (1, 0), (0, 1)), (0, 3, 5)),
+    "one column twice": Shape((1, 2, 2), ((0, 0), (0, 1), (1, 0)), (0,)),
+    "nothing kept": Shape((1, 1, 1), ((0,), (0,), (0,)), ()),
+    "four": Shape((1, 1, 2, 1), ((0,), (0,), (1,), (0,)), (3, 0)),
 }
 PORTS = max(len(shape.widths) for shape in SHAPES.values())
 
 
-def joined(shape: JoinShape, sides: Sequence[Bag]) -> Bag:
+def joined(shape: Shape, sides: Sequence[Bag]) -> Bag:
     """Computes the join at an instant: matching rows with the product of their multiplicities."""
     bag: Bag = Counter()
     for rows in product(*sides):
@@ -64,11 +84,11 @@ def joined(shape: JoinShape, sides: Sequence[Bag]) -> Bag:
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 @given(data=st.data())
 @settings(max_examples=examples_of(60), deadline=None)
-def test_a_star_joins_all_its_inputs(shape: JoinShape, forgets: bool, merging: Merging, data: st.DataObject) -> None:
+def test_a_star_joins_all_its_inputs(shape: Shape, forgets: bool, merging: Merging, data: st.DataObject) -> None:
     """The inputs come in any order and in any batches. `forgets` says whether expired rows are deleted when time
     advances. With `UNION` only the set of rows counts."""
     ports = range(len(shape.widths))
-    star, actual = MultiwayJoinOperator(shape, merging), list[Delta]()
+    star, actual = shape.operator(merging), list[Delta]()
     deltas: list[list[Delta]] = [[] for _ in ports]
     now = 0
     for port in data.draw(st.lists(st.sampled_from(ports), max_size=8)):
@@ -90,8 +110,8 @@ def test_a_star_joins_all_its_inputs(shape: JoinShape, forgets: bool, merging: M
 @given(batches=st.lists(st.tuples(st.integers(0, 2), delta_lists(1, (1, 2))), max_size=6), more=delta_lists(1, (1,)))
 @settings(max_examples=examples_of(40), deadline=None)
 def test_a_multiway_join_retracts_its_state(batches: list[tuple[int, list[Delta]]], more: list[Delta]) -> None:
-    shape = JoinShape((1, 1, 1), ((0,), (0,), (0,)), (0,))
-    first, second = MultiwayJoinOperator(shape), MultiwayJoinOperator(shape)
+    shape = Shape((1, 1, 1), ((0,), (0,), (0,)), (0,))
+    first, second = shape.operator(), shape.operator()
     first.enable_changelog()
     for port, batch in batches:
         first.apply(port, [(*item[:-1], 1) for item in batch for _ in range(item[-1])])
@@ -105,7 +125,7 @@ def test_a_multiway_join_retracts_its_state(batches: list[tuple[int, list[Delta]
 @pytest.mark.parametrize("static", [False, True], ids=["", "one side static"])
 def test_the_state_of_a_multiway_join_stays_small(keys: int, static: bool) -> None:
     """This holds however long the stream is, also where records are never complete or never expire."""
-    star, largest = MultiwayJoinOperator(JoinShape((1, 1, 1), ((0,), (0,), (0,)), (0,))), 0
+    star, largest = Shape((1, 1, 1), ((0,), (0,), (0,)), (0,)).operator(), 0
     if static:
         star.apply(2, [(f"<urn:{key}>", 0, FOREVER, 1) for key in range(7)])
     for time in range(8000):
@@ -134,33 +154,48 @@ def plan(*nodes: Node, removals: bool = False) -> Plan:
     return Plan((read, *map(rows, "pqrs"), *nodes, Node("end", ops.Sink(), (Input(nodes[-1].id),))))
 
 
-def legs(found: Plan) -> dict[str, list[tuple[tuple[str, int], tuple[int, ...]]]]:
-    return {id: [(leg.address, leg.on) for leg in star.inputs] for id, star in fuse_joins(found).items()}
+def multiway_joins(logical: Plan) -> dict[str, ops.MultiwayJoin]:
+    nodes = with_multiway_joins(logical).nodes
+    return {node.id: node.op for node in nodes if isinstance(node.op, ops.MultiwayJoin)}
 
 
 FIRST = join("a", "p", "q", ((0, 0),), (0, 1, 3))
 SECOND = join("b", "a", "r", ((0, 0),), (1, 2, 4))
+OTHER = join("c", "r", "s", ((0, 0),), (1, 0, 3))
 
 
-def test_a_join_below_on_the_same_column_is_fused() -> None:
-    query_plan = plan(FIRST, SECOND)
-    assert legs(query_plan) == {"b": [(("a", 0), (0,)), (("a", 1), (0,)), (("b", 1), (0,))]}
-    assert fuse_joins(query_plan)["b"].shape == JoinShape((2, 2, 2), ((0,), (0,), (0,)), (1, 3, 5))
+def test_a_join_below_on_the_same_column_is_replaced() -> None:
+    logical = plan(FIRST, SECOND)
+    changed = with_multiway_joins(logical)
+    assert changed.by_id["b"] == Node("b", ops.MultiwayJoin(((0,),) * 3, (1, 3, 5)), tuple(map(Input, "pqr")))
+    assert multiway_joins(logical)["b"].joins == ("b", "a")
+    assert [node.id for node in changed.nodes] == [node.id for node in logical.nodes if node.id != "a"]
+    assert [*replaced_inputs(logical, changed.by_id["b"])] == [("a", 0), ("a", 1), ("b", 1)]
+    assert [*replaced_inputs(logical, changed.by_id["p"])] == [("p", 0)]
+    assert check(changed) == with_multiway_joins(changed) == changed
 
 
-def test_joins_on_both_sides_are_fused() -> None:
-    other = join("c", "r", "s", ((0, 0),), (1, 0, 3))
-    query_plan = plan(FIRST, other, join("b", "a", "c", ((0, 1),), (0, 1, 2, 3, 5)))
-    assert list(fuse_joins(query_plan)) == ["b"]
-    assert fuse_joins(query_plan)["b"].shape == JoinShape((2,) * 4, ((0,),) * 4, (0, 1, 3, 5, 7))
+def test_joins_on_both_sides_are_replaced() -> None:
+    query_plan = plan(FIRST, OTHER, join("b", "a", "c", ((0, 1),), (0, 1, 2, 3, 5)))
+    changed = with_multiway_joins(query_plan)
+    assert changed.by_id["b"].op == ops.MultiwayJoin(((0,),) * 4, (0, 1, 3, 5, 7))
+    assert [edge.node for edge in changed.by_id["b"].inputs] == [*"pqrs"]
+    assert [*replaced_inputs(query_plan, changed.by_id["b"])] == [("a", 0), ("a", 1), ("c", 0), ("c", 1)]
 
 
 def test_columns_may_be_named_in_another_order() -> None:
     """The second join has the same columns, named by those of the other side."""
     first = join("a", "p", "q", ((0, 1), (1, 0)), (1, 0))
     query_plan = plan(first, join("b", "a", "r", ((0, 1), (1, 0)), (0,)))
-    assert [on for _, on in legs(query_plan)["b"]] == [(1, 0), (0, 1), (1, 0)]
-    assert fuse_joins(query_plan)["b"].shape.keep == (1,)
+    assert multiway_joins(query_plan)["b"] == ops.MultiwayJoin(((1, 0), (0, 1), (1, 0)), (1,))
+
+
+def test_all_inputs_are_partitioned_by_the_columns_of_the_last_join() -> None:
+    nodes = plan(join("a", "p", "q", ((0, 1), (1, 0)), (1, 0)), join("b", "a", "r", ((0, 1), (1, 0)), (0,))).nodes
+    partitioned = Node("b", nodes[-2].op, (Input("a", (1,)), Input("r", (0,))))
+    changed = with_multiway_joins(Plan((*nodes[:-2], partitioned, nodes[-1])))
+    assert [edge.columns for edge in changed.by_id["b"].inputs] == [(0,), (1,), (0,)]
+    assert check(changed) is changed
 
 
 @pytest.mark.parametrize(
@@ -177,12 +212,28 @@ def test_columns_may_be_named_in_another_order() -> None:
     ],
     ids=["another", "more", "fewer", "none", "none below", "twice", "read elsewhere", "not at once"],
 )
-def test_other_joins_are_not_fused(nodes: tuple[Node, ...]) -> None:
-    assert fuse_joins(plan(*nodes)) == {}
+def test_other_joins_are_not_replaced(nodes: tuple[Node, ...]) -> None:
+    assert with_multiway_joins(plan(*nodes)) == plan(*nodes)
 
 
-def test_retractable_inputs_are_not_fused() -> None:
-    assert fuse_joins(plan(FIRST, SECOND, removals=True)) == {}
+def test_joins_whose_rows_may_be_retracted_are_not_replaced() -> None:
+    assert not multiway_joins(plan(FIRST, SECOND, removals=True))
+
+
+def test_a_join_whose_rows_are_visible_is_not_replaced() -> None:
+    logical = plan(FIRST, OTHER, join("b", "a", "c", ((0, 1),), (0, 1, 2, 3, 5)))
+    changed = with_multiway_joins(logical, visible={"a"})
+    assert [edge.node for edge in changed.by_id["b"].inputs] == ["a", "r", "s"]
+
+
+def test_equal_plans_have_equal_json_and_pickles() -> None:
+    changed = with_multiway_joins(plan(FIRST, SECOND))
+    node = json.loads(as_json(changed))["nodes"][-2]
+    expected = {"kind": "MultiwayJoin", "on": [[0], [0], [0]], "keep": [1, 3, 5], "joins": ["b", "a"]}
+    assert node["op"] == expected
+    assert [edge["node"] for edge in node["inputs"]] == ["p", "q", "r"]
+    assert pickle.loads(pickle.dumps(changed)) == changed
+    assert changed != plan(FIRST, SECOND)
 
 
 # At work
@@ -197,21 +248,25 @@ FACT = st.builds(
 EVENTS = st.lists(st.tuples(st.integers(0, 3), st.lists(FACT, max_size=5)), max_size=8)
 
 
-@given(steps=EVENTS, static=st.lists(FACT, max_size=4), alone=st.booleans())
+@given(steps=EVENTS, static=st.lists(FACT, max_size=4), alone=st.booleans(), binary=st.booleans())
 @settings(max_examples=examples_of(60), deadline=None)
+@pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_a_star_of_a_program_answers_as_the_oracle(
-    steps: list[tuple[int, list[Triple]]], static: list[Triple], alone: bool
+    planner: str, steps: list[tuple[int, list[Triple]]], static: list[Triple], alone: bool, binary: bool
 ) -> None:
+    """`binary` says whether the joins stay as they are."""
     system = squall.compile(STAR, lexer="jena", window="RANGE 4ms")
-    query_plan = squall.plan(system)
-    assert len(fuse_joins(query_plan)) == 2
+    query_plan = squall.plan(system, planner)
+    assert len(multiway_joins(query_plan)) == 2
     events, time = [], 0
     for gap, facts in steps:
         time += gap
         events.append(Event(time, tuple(facts)))
     before = [Event(squall.ALWAYS, tuple(static))]
     batches = [[event] for event in events] if alone else [events]
-    assert_as_oracle(system, list(squall.build(query_plan).run(batches, before)), events, before)
+    with patch.object(event_loop, "with_multiway_joins", lambda plan: plan) if binary else nullcontext():
+        outputs = list(squall.build(query_plan).run(batches, before))
+    assert_as_oracle(system, outputs, events, before)
 
 
 @examples(60)
@@ -249,33 +304,39 @@ def test_a_star_that_is_spread_over_workers_answers_as_the_oracle(window: str, m
     hold(law, many, steps=EVENTS, static=st.lists(FACT, max_size=4), seed=st.integers(0, 1 << 32))
 
 
-def test_between_levels_joins_are_not_done_as_one() -> None:
+def test_between_stages_joins_are_not_replaced() -> None:
     query_plan = squall.plan(squall.compile(STAR, lexer="jena", window="RANGE 4ms"))
-    cuts = physical_plan(query_plan).stages
-    places = {id: level.number for level in cuts for id in level.nodes}
-    assert sorted(len({places[id] for id in star.joins}) for star in fuse_joins(query_plan).values()) == [1, 2]
-    assert [len({places[id] for id in star.joins}) for star in physical_plan(query_plan).fused_joins.values()] == [1]
+    joins = multiway_joins(query_plan)
+    physical = physical_plan(query_plan)
+    (star,) = (node for node in physical.plan.nodes if isinstance(node.op, ops.MultiwayJoin))
+    assert len(joins) == 2
+    assert star.op == joins[star.id]
+    assert star.id in physical.stages[0].nodes
+    assert [physical.partitionings[star.id, port] for port in range(len(star.inputs))] == [*joins[star.id].on]
+    assert [edge.consumer for edge in physical.exchanges].count(star.id) == len(star.inputs)
+    assert {id for stage in physical.stages for id in stage.nodes} < physical.plan.by_id.keys()
 
 
-def test_in_rounds_joins_are_not_done_as_one() -> None:
+def test_in_iterations_joins_are_not_replaced() -> None:
     rule = "@prefix : <urn:>.\n[(?x :p ?a) (?x :q ?b) (?x :r ?c) -> (?c :p ?a)]"
     query_plan = squall.plan(squall.compile(rule, lexer="jena", window="RANGE 4ms"))
-    assert fuse_joins(query_plan)
-    assert any(level.recursive for level in physical_plan(query_plan).stages)
-    assert not physical_plan(query_plan).fused_joins
+    assert multiway_joins(query_plan)
+    physical = physical_plan(query_plan)
+    assert any(stage.recursive for stage in physical.stages)
+    assert physical.plan is query_plan
 
 
-def test_joins_that_are_done_as_one_are_one_operator() -> None:
+def test_a_multiway_join_is_one_operator() -> None:
     query_plan = squall.plan(squall.compile(STAR, lexer="jena", window="RANGE 4ms"))
     job = IteratorJob(query_plan, Options())
     joins = {node.id for node in query_plan.nodes if isinstance(node.op, ops.Join)}
     working = joins & job.dataflow.operators.keys()
     assert len(joins) == 5
-    assert working == set(fuse_joins(query_plan))
+    assert working == multiway_joins(query_plan).keys()
     assert all(isinstance(job.dataflow.operators[id], MultiwayJoinOperator) for id in working)
 
 
-def test_joins_that_run_as_one_are_measured_as_one() -> None:
+def test_a_multiway_join_is_measured_with_the_joins_that_it_stands_for() -> None:
     query_plan = squall.plan(squall.compile(STAR, lexer="jena", window="RANGE 4ms"))
     job = IteratorJob(query_plan, Options(measure=True))
     same = IteratorJob(query_plan, Options())
@@ -284,7 +345,9 @@ def test_joins_that_run_as_one_are_measured_as_one() -> None:
     outputs = list(job.run([[Event(1, tuple(facts))]]))
     assert outputs == list(same.run([[Event(1, tuple(facts))]]))
     metrics = job.node_metrics()
-    fused = fuse_joins(query_plan)
-    assert all(metrics[id].rows and metrics[id].seconds and metrics[id].state for id in fused)
-    inner = {id for join in fused.values() for id in join.joins[1:]}
-    assert metrics.keys() == query_plan.by_id.keys() - inner
+    joins = multiway_joins(query_plan)
+    assert all(metrics[id].rows and metrics[id].seconds and metrics[id].state for id in joins)
+    assert {id: metric.joins for id, metric in metrics.items() if metric.joins} == {
+        id: op.joins for id, op in joins.items()
+    }
+    assert metrics.keys() == query_plan.by_id.keys() - {id for op in joins.values() for id in op.joins[1:]}

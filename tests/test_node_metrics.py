@@ -17,10 +17,11 @@ from squall.plan.operators import Sink, Unit
 
 PLAN = Plan((Node("u", Unit()), Node("end", Sink(), (Input("u"),))))
 COUNTS = st.none() | st.integers(0, 10**12)
+JOINS = st.none() | st.lists(st.text()).map(tuple)
 AMOUNTS = st.none() | st.floats(0, allow_infinity=False)
 
 
-@given(st.dictionaries(st.sampled_from(["u", "end"]), st.builds(NodeMetric, AMOUNTS, COUNTS, COUNTS, AMOUNTS)))
+@given(st.dictionaries(st.sampled_from(["u", "end"]), st.builds(NodeMetric, AMOUNTS, COUNTS, COUNTS, AMOUNTS, JOINS)))
 def test_saved_metrics_are_loaded(figures: PlanMetrics) -> None:
     with tempfile.TemporaryDirectory() as folder:
         save(figures, Path(folder) / "figures.json", PLAN)
@@ -57,6 +58,7 @@ def test_metrics_of_a_plan_with_the_same_ids_are_refused(tmp_path: Path) -> None
         ('{"plan": "", "nodes": {"u": 1}}', "does not hold"),
         ('{"plan": "", "nodes": {"u": {"rows": "many"}}}', "does not hold"),
         ('{"plan": "", "nodes": {"u": {"weight": 1}}}', "does not hold"),
+        ('{"plan": "", "nodes": {"u": {"joins": "k"}}}', "does not hold"),
         ('{"plan": "", "nodes": {}}', "of another plan"),
     ],
 )

@@ -29,6 +29,7 @@ from squall.plan.operators import (
     Join,
     LeftJoin,
     Match,
+    MultiwayJoin,
     Operator,
     Project,
     Scan,
@@ -54,8 +55,9 @@ P = iri("urn:p")
 EQUAL = Invoke("urn:x-squall:jena:equal", (Column(0), Column(1)))
 COUNT = Aggregate("count", Column(1))
 SAMPLES: tuple[Operator, ...] = (
-    Scan(Source()), Match((0, P, 1)), Join(((1, 0),), (0, 3)), LeftJoin(((1, 0),), (0, 1, 3), EQUAL),
-    AntiJoin(((1, 0),)), Union(), Project((1, None)), ConstantFilter(1, P), Filter(EQUAL), Filter(EQUAL, timed=True),
+    Scan(Source()), Match((0, P, 1)), Join(((1, 0),), (0, 3)), MultiwayJoin(((1,), (0,), (0,)), (0, 3, 5)),
+    LeftJoin(((1, 0),), (0, 1, 3), EQUAL), AntiJoin(((1, 0),)), Union(),
+    Project((1, None)), ConstantFilter(1, P), Filter(EQUAL), Filter(EQUAL, timed=True),
     Extend(Column(1)), Extend(Column(1), keep_unbound=True), TableFunction(MEMBERS, (Column(0), Column(1)), 2), Unit(),
     Distinct(2), Group((1,), (COUNT,)), Slice(((Column(1), False),), keys=(0,)), TransitiveClosure(),
     Construct((0, P, 1)), Select(("x",), (1,), order=((Column(0), True),)), Update(((None, 0, P, 1),)), Sink(),
@@ -105,6 +107,7 @@ def test_an_operator_over_other_columns_reads_them(op: Operator) -> None:
     ("op", "copied", "unbound"),
     [
         (Join((), (3, 0)), (3, 0), set()),
+        (MultiwayJoin(((), (), ()), (5, 0)), (5, 0), set()),
         (LeftJoin((), (3, 0)), (3, 0), {0}),
         (Project((None, 0)), (None, 0), {0}),
         (Extend(Column(0)), (0, 1, None), set()),
@@ -117,15 +120,16 @@ def test_an_operator_over_other_columns_reads_them(op: Operator) -> None:
     ids=repr,
 )
 def test_columns_copied_and_unbound(op: Operator, copied: tuple[int | None, ...], unbound: set[int]) -> None:
-    assert tuple(op.copied([2, 2])) == copied
-    assert {*op.unbinds([2, 2])} == unbound
+    assert tuple(op.copied([2, 2, 2])) == copied
+    assert {*op.unbinds([2, 2, 2])} == unbound
 
 
 def test_stable_names_of_operators_never_change() -> None:
     """Checkpoints hold them: an operator that is renamed keeps its prefix."""
     prefixes = {STABLE_NAMES.get(kind, kind.__name__): prefix for kind, prefix in ID_PREFIXES.items()}
     assert prefixes == {
-        "Read": "scan", "Match": "match", "Join": "join", "LeftJoin": "leftjoin", "AntiJoin": "antijoin",
+        "Read": "scan", "Match": "match", "Join": "join", "MultiwayJoin": "multiwayjoin",
+        "LeftJoin": "leftjoin", "AntiJoin": "antijoin",
         "Union": "union", "Project": "project", "Where": "constantfilter", "Test": "filter", "Extend": "extend",
         "Apply": "tablefunction", "Unit": "unit", "Distinct": "distinct", "Group": "group", "Slice": "slice",
         "Closure": "transitiveclosure", "Emit": "construct", "Answer": "select", "Update": "update",

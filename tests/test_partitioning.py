@@ -9,6 +9,7 @@ from hypothesis import given, settings
 
 import squall
 from squall.builders.distributed.plan.physical_plan import physical_plan
+from squall.builders.distributed.plan.stages import exchanges_of, partitionings_of
 from squall.model import (
     Aggregate,
     Construct,
@@ -63,7 +64,7 @@ def joins(of: Plan) -> list[tuple[str, str, tuple[int, ...] | None, tuple[int, .
     """Returns which rows move for each join: left and right."""
     return [
         ("moves" if moved[node.id, 0] else "stays", "moves" if moved[node.id, 1] else "stays", *_columns(node))
-        for moved in [{(hop.consumer, hop.port): hop.shuffles for hop in physical_plan(of).exchanges}]
+        for moved in [{(hop.consumer, hop.port): hop.shuffles for hop in exchanges_of(of, partitionings_of(of))}]
         for node in of.nodes
         if isinstance(node.op, Join)
     ]

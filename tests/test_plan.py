@@ -30,6 +30,7 @@ from squall.plan.operators import (
     Join,
     LeftJoin,
     Match,
+    MultiwayJoin,
     Operator,
     Project,
     Scan,
@@ -169,6 +170,7 @@ def test_widths() -> None:
         (Extend(NOW), ["match"], 3),
         (Distinct(2), ["match"], 2),
         (Join((), (0,)), ["match", "match"], 1),
+        (MultiwayJoin(((0,), (1,), (1,)), (0, 1, 5)), ["match"] * 3, 3),
         (Construct((P,)), ["match"], 2),
     ],
 )
@@ -250,12 +252,20 @@ def test_rule_1_inputs_exist() -> None:
         (AntiJoin(()), 1), (Condition(EQUAL), 2), (Extend(None), 0), (Distinct(1), 0), (Construct((P, P, P)), 2),
         (LeftJoin((), ()), 1), (Union(), 0), (Project(()), 2), (TableFunction("f", (), 1), 0), (Group((), ()), 2),
         (Slice(), 2),
-        (TransitiveClosure(), 2), (Select((), ()), 0), (Update(), 0),
+        (TransitiveClosure(), 2), (Select((), ()), 0), (Update(), 0), (MultiwayJoin(((), ()), ()), 2),
     ],
 )  # fmt: skip
 def test_rule_2_every_operator_has_its_number_of_inputs(op: Operator, count: int) -> None:
     broken = node("it", op, *["read"] * count)
     assert complaints(READ, broken, node("end", Sink(), "it")) == [f"`it` has {count} inputs"]
+
+
+@pytest.mark.parametrize("on", [((0,), (0,)), ((0,),) * 4, ((0,), (0, 1), (0,))], ids=["fewer", "more", "longer"])
+def test_rule_2_every_input_of_a_join_has_its_key(on: tuple[tuple[int, ...], ...]) -> None:
+    broken = node("it", MultiwayJoin(on, (0,)), *["match"] * 3)
+    assert complaints(READ, MATCH_ALONE, broken, node("end", Sink(), "it")) == [
+        "`it` has not a key of the same length for each input"
+    ]
 
 
 def test_rule_3_inputs_are_listed_first() -> None:
@@ -277,17 +287,19 @@ def test_rule_3_feedback_may_point_back() -> None:
     ("op", "expected_problem"),
     [
         (Match((0, P, 2)), ["`it` fills column 2 of 2"]),
-        (Join(((2, 0),), ()), ["`it` joins on the left by column 2 of 2"]),
-        (Join(((0, 3),), ()), ["`it` joins on the right by column 3 of 2"]),
+        (Join(((2, 0),), ()), ["`it` joins input 1 by column 2 of 2"]),
+        (Join(((0, 3),), ()), ["`it` joins input 2 by column 3 of 2"]),
         (Join((), (0, 4)), ["`it` outputs column 4 of 4"]),
         (Join((), (-1,)), ["`it` outputs column -1 of 4"]),
-        (AntiJoin(((0, 2),)), ["`it` joins on the right by column 2 of 2"]),
-        (AntiJoin(((5, 1),)), ["`it` joins on the left by column 5 of 2"]),
+        (MultiwayJoin(((0,), (1,), (2,)), ()), ["`it` joins input 3 by column 2 of 2"]),
+        (MultiwayJoin(((0,), (0,), (0,)), (0, 6)), ["`it` outputs column 6 of 6"]),
+        (AntiJoin(((0, 2),)), ["`it` joins input 2 by column 2 of 2"]),
+        (AntiJoin(((5, 1),)), ["`it` joins input 1 by column 5 of 2"]),
         (Condition(Invoke("f", (Column(0), Invoke("g", (Column(2),))))), ["`it` reads column 2 of 2"]),
         (Extend(Column(9)), ["`it` reads column 9 of 2"]),
         (Construct((0, P, 3)), ["`it` reads column 3 of 2"]),
         (Distinct(3), ["`it` compares column 2 of 2"]),
-        (LeftJoin(((0, 3),), (0, 4)), ["`it` joins on the right by column 3 of 2", "`it` outputs column 4 of 4"]),
+        (LeftJoin(((0, 3),), (0, 4)), ["`it` joins input 2 by column 3 of 2", "`it` outputs column 4 of 4"]),
         (LeftJoin((), (0,), Invoke("f", (Column(1),))), ["`it` reads column 1 of 1"]),
         (Project((None, 2)), ["`it` outputs column 2 of 2"]),
         (TableFunction("f", (Column(2),), 1), ["`it` reads column 2 of 2"]),
@@ -298,7 +310,7 @@ def test_rule_3_feedback_may_point_back() -> None:
     ],
 )  # fmt: skip
 def test_rule_4_columns_exist(op: Operator, expected_problem: list[str]) -> None:
-    inputs = ["match"] * (2 if isinstance(op, Join | LeftJoin | AntiJoin) else 1)
+    inputs = ["match"] * max(op.arity[0], 1)
     match = node("match", Match((0, P, 1)), "read")
     assert complaints(READ, match, node("it", op, *inputs), node("end", Sink(), "it")) == expected_problem
 
@@ -404,6 +416,15 @@ def test_rule_8_what_a_closure_reads_only_grows() -> None:
     assert complaints(*plan) == ["`it` closes rows that may be retracted: `match`"]
 
 
+def test_rule_8_what_a_multiway_join_reads_only_grows() -> None:
+    removed = node("removed", Scan(Source(removals=True)))
+    rows = node("rows", Match((0, P, 1)), "removed")
+    it = node("it", MultiwayJoin(((0,),) * 3, (0,)), "match", "rows", "match")
+    assert complaints(READ, MATCH_ALONE, removed, rows, it, node("end", Sink(), "it")) == [
+        "`it` joins rows that may be retracted: `rows`"
+    ]
+
+
 def test_rule_7_every_cycle_passes_a_distinct() -> None:
     match = replace(MATCH, inputs=(Input("read"), Input("emit", feedback=True)))
     assert complaints(READ, match, JOIN, EMIT, UNIQUE, END) == [
@@ -424,11 +445,13 @@ CROSSED = ((0, 1), (1, 0))
 @pytest.mark.parametrize(
     ("op", "good", "bad", "expected_problem"),
     [
-        (Join(CROSSED, ()), [(0,), (1,)], [(0,), (0,)], "is partitioned by columns [0] and [0], no pairs that it"),
-        (Join(CROSSED, ()), [(1,), (0,)], [(1,), ()], "is partitioned by columns [1] and [], no pairs that it"),
-        (Join((), ()), [None, ()], [(0,), (0,)], "is partitioned by columns [0] and [0], no pairs that it"),
+        (Join(CROSSED, ()), [(0,), (1,)], [(0,), (0,)], "is partitioned by columns [0] and [0], no columns that it"),
+        (Join(CROSSED, ()), [(1,), (0,)], [(1,), ()], "is partitioned by columns [1] and [], no columns that it"),
+        (Join((), ()), [None, ()], [(0,), (0,)], "is partitioned by columns [0] and [0], no columns that it"),
         (LeftJoin(CROSSED, ()), [(1, 0), (0, 1)], [(1, 0), (1, 0)], "is partitioned by columns [1, 0] and [1, 0]"),
-        (AntiJoin(((1, 1),)), [(1,), (1,)], [None, (1,)], "is partitioned by columns [] and [1], no pairs that it"),
+        (AntiJoin(((1, 1),)), [(1,), (1,)], [None, (1,)], "is partitioned by columns [] and [1], no columns that it"),
+        (MultiwayJoin(((0,), (1,), (0,)), ()), [(0,), (1,), (0,)], [(0,), (1,), (1,)], "is partitioned by columns [0]"),
+        (MultiwayJoin(((0,), (1,), (0,)), ()), [None, (), ()], [(0,), (1,), ()], "is partitioned by columns [0]"),
         (Group((0,), ()), [(0,)], [(0, 1)], "is partitioned by columns [0, 1], where its keys are [0]"),
         (Slice(keys=(1, 0)), [(0,)], None, ""),
         (Slice(keys=(1,)), [()], [(0,)], "is partitioned by columns [0], where its keys are [1]"),
@@ -516,7 +539,7 @@ def test_all_violations_are_reported_at_once() -> None:
     join = replace(JOIN, op=Join(((7, 0),), (0, 9)))
     emit = replace(EMIT, op=Construct((0, P, 1)))
     assert complaints(READ, MATCH, join, emit, UNIQUE) == [
-        "`join` joins on the left by column 7 of 2",
+        "`join` joins input 1 by column 7 of 2",
         "`join` outputs column 9 of 4",
         "it has no Sink node",
     ]

@@ -16,7 +16,7 @@ from squall.builders.local.event_buffer import EventBuffer
 from squall.builders.local.updates import UpdateSteps
 from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.memory_limit import MemoryLimit
-from squall.builders.runtime.multiway_join import fuse_joins
+from squall.builders.runtime.multiway_join import with_multiway_joins
 from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.output import SinkOperator
 from squall.builders.runtime.operators.state import DiffedState
@@ -90,8 +90,9 @@ class EventLoop:
     def _begin_dataflow(self) -> Dataflow:
         plan = with_seed(self.plan, self.seed)
         kind = ProfiledDataflow if self.options.measure else Dataflow
-        fused = {} if self.snapshot_dataflow else fuse_joins(plan)
-        dataflow = kind(plan, fused=fused, tuning=self.tuning, memory_limit=self.memory_limit)
+        if not self.snapshot_dataflow:  # whose state is that of the joins of the plan
+            plan = with_multiway_joins(plan)
+        dataflow = kind(plan, tuning=self.tuning, memory_limit=self.memory_limit)
         if self.snapshot_dataflow:
             for id, slot, deltas in self.snapshot_dataflow.export_state():
                 dataflow.states[id].restore(slot, deltas)
@@ -261,7 +262,8 @@ class EventLoop:
         if self.options.measure:
             raise CannotReplan("the metrics of nodes are those of one plan")
         seeded = with_seed(plan, self.seed)
-        dataflow, old_keys = replanned(self.dataflow, seeded, self.watermark, self.tuning)
+        before = with_seed(self.plan, self.seed)
+        dataflow, old_keys = replanned(self.dataflow, before, seeded, self.watermark, self.tuning)
         own_states = {key: self.states[key] for key in (BUFFERED_EVENTS, PENDING_UPDATES) if key in self.states}
         kept_keys = {key: old for key, old in old_keys.items() if old is not None}
         update_steps = self.update_steps

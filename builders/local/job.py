@@ -10,7 +10,7 @@ from squall.builders.local.batch_metrics import measured_batches
 from squall.builders.local.event_loop import EventLoop
 from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.layout import DataflowLayout
-from squall.builders.runtime.multiway_join import fuse_joins
+from squall.builders.runtime.multiway_join import multiway_join_lines, with_multiway_joins
 from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.snapshot import SnapshotDataflow, fits
@@ -111,8 +111,10 @@ class IteratorJob(EventLoop):
 
     def describe(self) -> str:
         """Describes the job as text: one stage, with every node in this process, and where the rows of each go."""
-        layout = DataflowLayout.of(self.plan, fused=fuse_joins(self.plan))
-        return f"1 stage of {len(self.plan.nodes)} nodes, run by the iterator runtime in this process\n{layout}"
+        plan = with_multiway_joins(self.plan)
+        layout = DataflowLayout.of(plan)
+        stage = f"1 stage of {len(plan.nodes)} nodes, run by the iterator runtime in this process"
+        return "\n".join([stage, *multiway_join_lines(plan.nodes), str(layout)])
 
     def node_metrics(self) -> dict[str, NodeMetric]:
         """Returns the metrics of each node: all if the options demand it, otherwise only the size of its state."""

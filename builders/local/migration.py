@@ -32,7 +32,7 @@ def state_kinds(event_loop: EventLoop) -> dict[str, str]:
     kinds = {key: state.kind for key, state in event_loop.states.items()}
     for key, state in event_loop.states.items():
         if isinstance(state, MultiwayJoinOperator):
-            kinds[key] += f" {tuple(state.shape)}"
+            kinds[key] += f" {state.shape}"
     for node, op in event_loop.plan.sinks:
         state = event_loop.states[node.id]
         stateless = _STATELESS if isinstance(state, AppendOnlyOutput) and not state.remembers else ""

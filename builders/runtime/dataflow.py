@@ -11,7 +11,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from types import MappingProxyType
 from typing import ClassVar, NamedTuple, cast
 
 from squall.builders.runtime import layout
@@ -20,8 +19,7 @@ from squall.builders.runtime.creation_limit import CreationLimits, InputDivision
 from squall.builders.runtime.fact_input import Change, FactInput
 from squall.builders.runtime.layout import DataflowLayout, Route
 from squall.builders.runtime.memory_limit import MemoryLimit
-from squall.builders.runtime.multiway_join import FusedJoin
-from squall.builders.runtime.operators import Operator, make_operator, merging_of, stateless
+from squall.builders.runtime.operators import Operator, make_operator, stateless
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.distinct import DRedDistinct, TimeDependentOperator
 from squall.builders.runtime.operators.event_time import EventTimeOperator
@@ -90,7 +88,6 @@ class Dataflow(Scheduler[Sequence[Delta]]):
     Args:
         plan: The plan.
         hosted: The ids of the stateful nodes that run here; None for all. Stateless nodes run everywhere.
-        fused: Joins that run as one (`squall.builders.runtime.multiway_join`), by the last of them. All are hosted.
         reading: The `Scan` nodes that read the input; None for all.
         tuning: The tuning values of the runtime.
         replaced: What this dataflow takes over from one of another plan of the same program.
@@ -104,14 +101,13 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self,
         plan: Plan,
         hosted: Collection[str] | None = None,
-        fused: Mapping[str, FusedJoin] = MappingProxyType({}),
         reading: Collection[str] | None = None,
         tuning: Tuning = DEFAULT_TUNING,
         replaced: Replaced | None = None,
         memory_limit: MemoryLimit | None = None,
     ) -> None:
         super().__init__(plan, memory_limit)
-        self.layout = DataflowLayout.of(plan, hosted, fused, reading, apart=self.apart)
+        self.layout = DataflowLayout.of(plan, hosted, reading, apart=self.apart)
         self.operators = _operators(plan, self.layout, self.creation_limits, tuning)
         if replaced is not None:
             self.operators |= replaced.operators
@@ -305,12 +301,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
 
 def _operators(plan: Plan, layout: DataflowLayout, limits: CreationLimits, tuning: Tuning) -> dict[str, Operator]:
     """Returns the operators of the nodes that run in a dataflow."""
-    operators = {
-        id: MultiwayJoinOperator(layout.fused[id].shape, merging_of(plan.by_id[id], plan), tuning)
-        if id in layout.fused
-        else make_operator(plan.by_id[id], plan, tuning)
-        for id in layout.nodes
-    }
+    operators = {id: make_operator(plan.by_id[id], plan, tuning) for id in layout.nodes}
     creating_steps = limits.steps(lambda id: cast(StatelessOperator, operators[id]).step)
     return operators | {id: StatelessOperator(step) for id, step in creating_steps.items()}
 

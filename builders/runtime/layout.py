@@ -8,20 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple
 
-from squall.builders.runtime.multiway_join import FusedJoin
 from squall.builders.runtime.operators import stateless
 from squall.builders.runtime.scheduler import Address
 from squall.plan import Node, Plan
 from squall.plan.operators import (
-    AntiJoin,
     ConstantFilter,
     Construct,
     DerivedStream,
-    Join,
-    LeftJoin,
     Match,
     Scan,
     Unit,
@@ -31,7 +26,6 @@ from squall.rdf import Term
 
 CONSTANT_DISPATCHED = (Match, ConstantFilter)
 """The operators that hash tables of constants feed."""
-_BINARY = (Join, LeftJoin, AntiJoin)
 
 
 class Target(NamedTuple):
@@ -101,8 +95,6 @@ class DataflowLayout:
 
     Attributes:
         nodes: The nodes that run here, each as one operator.
-        fused: Joins that run as one, by the last of them.
-        addresses: The address of the fused join, by the address of each of its inputs in the plan.
         scans: The `Scan` nodes that read the input.
         routes: Where the rows of each node go.
         units: The nodes whose row always holds.
@@ -112,8 +104,6 @@ class DataflowLayout:
     """
 
     nodes: tuple[str, ...]
-    fused: Mapping[str, FusedJoin]
-    addresses: Mapping[Address, Address]
     scans: tuple[str, ...]
     routes: Mapping[str, Route]
     units: tuple[str, ...]
@@ -125,53 +115,43 @@ class DataflowLayout:
         cls,
         plan: Plan,
         hosted: Collection[str] | None = None,
-        fused: Mapping[str, FusedJoin] = MappingProxyType({}),
         reading: Collection[str] | None = None,
         *,
         apart: tuple[type, ...] = (),
-        by_port: tuple[type, ...] = _BINARY,
+        by_port: tuple[type, ...] = (),
     ) -> DataflowLayout:
         """Returns the layout of a dataflow.
 
         Args:
             plan: The plan.
             hosted: The ids of the stateful nodes that run here; None for all. Stateless nodes run everywhere.
-            fused: Joins that run as one (`squall.builders.runtime.multiway_join`), by the last of them. All are hosted.
             reading: The `Scan` nodes that read the input; None for all.
             apart: The stateless operators whose rows go to the next node in a step of their own.
-            by_port: The operators to which it matters on which input a row comes.
+            by_port: The operators to which it matters on which input a row comes, besides joins.
         """
-        addresses = {input.address: (id, port) for id, join in fused.items() for port, input in enumerate(join.inputs)}
-        stateful = (plan.by_id.keys() if hosted is None else set(hosted)) - _inner_joins(fused)
+        stateful = plan.by_id.keys() if hosted is None else set(hosted)
         scans = tuple(node.id for node in plan.nodes if isinstance(node.op, Scan))
         return cls(
             tuple(node.id for node in plan.nodes if node.id in stateful or not is_stateful(node.op)),
-            fused,
-            addresses,
             scans if reading is None else tuple(id for id in scans if id in reading),
-            _routes(plan, addresses, apart, by_port),
+            _routes(plan, apart, by_port),
             tuple(node.id for node in plan.nodes if isinstance(node.op, Unit)),
             _stream_leaders(plan),
             plan.has_expiring_windows or bool(plan.retractable),
         )
 
     def __str__(self) -> str:
-        """Describes the layout as text: the joins that run as one, and where rows go."""
-        chained = _inner_joins(self.fused)
+        """Describes the layout as text: where rows go."""
+        chained: set[str] = set()
         for route in self.routes.values():
             for target in route.targets:
                 chained.update(target.steps if target.address else target.steps[:-1])
             for _, _, looked_up in route.constructs:
                 chained.update(id for _, filter, construct in looked_up for id in (filter, construct))
-        lines = [f"{id} = {' + '.join(sorted(join.joins))}" for id, join in self.fused.items()]
+        lines: list[str] = []
         for id, route in self.routes.items():
             lines += [f"{id} -> {line}" for line in route.lines()] if id not in chained else ()
         return "\n".join(lines)
-
-
-def _inner_joins(fused: Mapping[str, FusedJoin]) -> set[str]:
-    """Returns the joins that run as part of others."""
-    return {id for join in fused.values() for id in join.joins[1:]}
 
 
 def _stream_leaders(plan: Plan) -> frozenset[str]:
@@ -180,10 +160,8 @@ def _stream_leaders(plan: Plan) -> frozenset[str]:
     return frozenset(leaders.values())
 
 
-def _routes(
-    plan: Plan, addresses: Mapping[Address, Address], apart: tuple[type, ...], by_port: tuple[type, ...]
-) -> dict[str, Route]:
-    """Returns where the rows of each node go. addresses: those of fused joins, by the addresses in the plan."""
+def _routes(plan: Plan, apart: tuple[type, ...], by_port: tuple[type, ...]) -> dict[str, Route]:
+    """Returns where the rows of each node go."""
 
     def target(node: Node, port: int) -> Target:
         steps: list[str] = []
@@ -194,8 +172,7 @@ def _routes(
             if following is None or isinstance(following.op, CONSTANT_DISPATCHED) or isinstance(node.op, apart):
                 return Target(tuple(steps), None)
             node, port = following, consumers[0][1]
-        address = (node.id, port if isinstance(node.op, by_port) else 0)
-        return Target(tuple(steps), addresses.get(address, address))
+        return Target(tuple(steps), (node.id, port if node.op.join_keys or isinstance(node.op, by_port) else 0))
 
     targets: dict[str, tuple[Target, ...]] = {}
     filters: dict[str, dict[int, dict[Term, list[str]]]] = {}

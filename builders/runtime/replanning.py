@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from squall.builders.runtime.dataflow import Dataflow, Replaced
-from squall.builders.runtime.multiway_join import fuse_joins
+from squall.builders.runtime.multiway_join import with_multiway_joins
 from squall.builders.runtime.operators import make_operator, merging_of
 from squall.builders.runtime.operators.delta_index import Merging
 from squall.builders.runtime.operators.join import JoinOperator, LeftJoinOperator
@@ -22,7 +22,7 @@ from squall.builders.runtime.zset import Delta
 from squall.errors import BuilderError
 from squall.plan import Node, Plan
 from squall.plan.equivalence import RowDigests, equivalent_nodes, is_conjunctive
-from squall.plan.operators import Join, Scan, Update, is_stateful
+from squall.plan.operators import Join, MultiwayJoin, Scan, Update, is_stateful
 
 StoredInput = tuple[JoinOperator | LeftJoinOperator | MultiwayJoinOperator, int]
 """An operator that stores the rows of its inputs, and the number of an input."""
@@ -32,21 +32,24 @@ class CannotReplan(BuilderError):
     """The plan of a dataflow cannot be replaced by another one; the message says why, as a clause."""
 
 
-def replanned(dataflow: Dataflow, plan: Plan, watermark: int, tuning: Tuning) -> tuple[Dataflow, dict[str, str | None]]:
+def replanned(
+    dataflow: Dataflow, before: Plan, plan: Plan, watermark: int, tuning: Tuning
+) -> tuple[Dataflow, dict[str, str | None]]:
     """Returns a dataflow with another plan of the same program that continues a dataflow.
 
     With it comes the key that each of its states had before; None for those of new joins.
 
     Args:
         dataflow: The dataflow, whose inboxes are empty. It must not be used afterwards.
-        plan: The other plan.
+        before: The logical plan of the dataflow.
+        plan: The other logical plan.
         watermark: The time (integer ms) up to which the dataflow has processed its input.
         tuning: The tuning values of the runtime.
 
     Raises:
         CannotReplan: The state of the dataflow is not known to be that of the other plan. The dataflow may go on.
     """
-    return _Replanning(dataflow, plan, watermark, tuning).result()
+    return _Replanning(dataflow, before, plan, watermark, tuning).result()
 
 
 class _Rows(NamedTuple):
@@ -62,14 +65,15 @@ class _Rows(NamedTuple):
 
 
 class _Replanning:
-    def __init__(self, dataflow: Dataflow, plan: Plan, watermark: int, tuning: Tuning) -> None:
+    def __init__(self, dataflow: Dataflow, before: Plan, logical: Plan, watermark: int, tuning: Tuning) -> None:
         self.before = dataflow
-        self.plan = plan
+        self.logical_before = before
+        self.logical = logical
+        self.plan = with_multiway_joins(logical)
         self.watermark = watermark
         self.tuning = tuning
-        self.fused = fuse_joins(plan)
-        self.digests = RowDigests(plan.by_id)
-        self.stores = _by_digest(dataflow.plan, stored_inputs(dataflow))
+        self.digests = RowDigests(logical.by_id)
+        self.stores = _by_digest(before, stored_inputs(dataflow))
         self.filled: dict[str, JoinOperator | MultiwayJoinOperator] = {}
         """The new joins, by their nodes."""
         self.rows_of: dict[str, _Rows] = {}
@@ -78,8 +82,7 @@ class _Replanning:
     def result(self) -> tuple[Dataflow, dict[str, str | None]]:
         nodes = self.equivalent_states()
         self.check_scans()
-        inner = {id for join in self.fused.values() for id in join.joins[1:]}
-        joins = [node for node in self.plan.nodes if isinstance(node.op, Join) and node.id not in inner]
+        joins = [node for node in self.plan.nodes if isinstance(node.op, Join | MultiwayJoin)]
         nodes |= {node.id: node.id for node in joins if self.is_same_join(node)}
         operators = {id: self.before.operators[old_id] for id, old_id in nodes.items()}
         logs = any(state.log is not None for state in self.before.states.values())
@@ -88,16 +91,16 @@ class _Replanning:
                 operators[node.id] = self.filled_join(node, logs)
         replaced = Replaced(operators, self.before.input, self.before.states, nodes)
         limit = self.before.memory_limit
-        dataflow = Dataflow(self.plan, fused=self.fused, tuning=self.tuning, replaced=replaced, memory_limit=limit)
+        dataflow = Dataflow(self.plan, tuning=self.tuning, replaced=replaced, memory_limit=limit)
         dataflow.input.inserted.rename({old_id: id for id, old_id in nodes.items()})
         return dataflow, {key: replaced.old_key(key) for key in dataflow.states}
 
     def equivalent_states(self) -> dict[str, str]:
         """Returns for the nodes with state, except joins, the nodes of the present plan whose state they take over."""
-        equivalent = equivalent_nodes(self.before.plan, self.plan)
+        equivalent = equivalent_nodes(self.logical_before, self.logical)
         old_ids: dict[str, str] = {}
         for node in self.plan.nodes:
-            if not is_stateful(node.op) or isinstance(node.op, Join):
+            if not is_stateful(node.op) or isinstance(node.op, Join | MultiwayJoin):
                 continue
             ids = [id for id in equivalent.get(node.id, ()) if id not in old_ids.values()]
             if not ids:
@@ -120,13 +123,12 @@ class _Replanning:
             raise CannotReplan("the plans read the sources in different ways")
 
     def is_same_join(self, node: Node) -> bool:
-        """Returns whether the old dataflow runs a join, or joins that are fused, in the same way."""
+        """Returns whether the old dataflow runs a join in the same way."""
         old = self.before.plan.by_id.get(node.id)
-        fused = self.before.layout.fused.get(node.id)
         return (
             old is not None
-            and node.id in self.before.operators
-            and fused == self.fused.get(node.id)
+            and old.op == node.op
+            and [edge.node for edge in old.inputs] == [edge.node for edge in node.inputs]
             and (merging_of(old, self.before.plan) is merging_of(node, self.plan))
         )
 
@@ -146,26 +148,16 @@ class _Replanning:
         return operator
 
     def new_join(self, node: Node) -> JoinOperator | MultiwayJoinOperator:
-        fused = self.fused.get(node.id)
-        if fused is not None:
-            return MultiwayJoinOperator(fused.shape, merging_of(node, self.plan), self.tuning)
-        return cast(JoinOperator, make_operator(node, self.plan, self.tuning))
+        return cast(JoinOperator | MultiwayJoinOperator, make_operator(node, self.plan, self.tuning))
 
     def input_rows(self, node: Node) -> Iterator[tuple[int, Sequence[Delta]]]:
         """Yields the rows of each input of a join that are valid at the watermark or later."""
         counts_rows = merging_of(node, self.plan) is not Merging.UNION
-        for port, id in enumerate(self.inputs(node)):
-            rows, are_sets = self.rows(id)
+        for port, edge in enumerate(node.inputs):
+            rows, are_sets = self.rows(edge.node)
             if counts_rows and are_sets:
-                raise CannotReplan(f"the rows of `{id}` are not stored with their multiplicity")
+                raise CannotReplan(f"the rows of `{edge.node}` are not stored with their multiplicity")
             yield port, rows
-
-    def inputs(self, node: Node) -> list[str]:
-        """Returns the nodes whose rows a join reads, by port; of fused joins, those of all of them."""
-        fused = self.fused.get(node.id)
-        if fused is None:
-            return [edge.node for edge in node.inputs]
-        return [self.plan.by_id[id].inputs[port].node for id, port in (input.address for input in fused.inputs)]
 
     # Rows
 
@@ -180,7 +172,7 @@ class _Replanning:
         return self.rows_of[id]
 
     def rows_of_node(self, node: Node) -> _Rows:
-        if isinstance(node.op, Join):
+        if isinstance(node.op, Join | MultiwayJoin):
             return self.joined(node)
         stored = self.stores.get(self.digests.of(node.id))
         if stored is not None:
@@ -209,14 +201,13 @@ def stored_inputs(dataflow: Dataflow) -> dict[str, StoredInput]:
     stores: dict[str, StoredInput] = {}
     for node in dataflow.plan.nodes:
         for port, edge in enumerate(node.inputs):
-            id, place = dataflow.layout.addresses.get((node.id, port), (node.id, port))
-            operator = dataflow.operators.get(id)
+            operator = dataflow.operators.get(node.id)
             if (
                 isinstance(operator, JoinOperator | LeftJoinOperator | MultiwayJoinOperator)
                 and not _is_joined(dataflow.plan, edge.node)
                 and (edge.node not in stores or stores[edge.node][0].merging is Merging.UNION)
             ):
-                stores[edge.node] = operator, place
+                stores[edge.node] = operator, port
     return stores
 
 
@@ -236,4 +227,4 @@ def _is_joined(plan: Plan, id: str) -> bool:
     node = plan.by_id[id]
     while is_conjunctive(node) and not isinstance(node.op, Join):
         node = plan.by_id[node.inputs[0].node]
-    return isinstance(node.op, Join)
+    return isinstance(node.op, Join | MultiwayJoin)

@@ -55,7 +55,7 @@ from squall.plan.fingerprint import node_fingerprint
 META, BEGIN, SEED, RUN, READS = "meta.json", "begin.json", "seed.json", "run.json", "reads.json"
 STATISTICS = "statistics.json"
 BROADCAST, SKEWED_KEYS = "broadcast.json", "skewed_keys.json"
-FORMAT = 14
+FORMAT = 15
 """The version of the layout. Any other version is refused."""
 
 

@@ -58,6 +58,9 @@ def operator_label(op: pps.Operator) -> str:
             return f"match {_cells(cells)}"
         case pps.Join(on=on, keep=keep):
             return f"{_join('join', on)}, output {_columns(keep) or 'no columns'}"
+        case pps.MultiwayJoin(on=on, keep=keep):
+            keys = " = ".join(f"[{_columns(key)}]" for key in on)
+            return f"multiway join on {keys}, output {_columns(keep) or 'no columns'}"
         case pps.LeftJoin(on=on, keep=keep, condition=condition):
             suffix = f", if {_expression(condition)}" if condition else ""
             return f"{_join('left join', on)}, output {_columns(keep) or 'no columns'}{suffix}"
@@ -238,7 +241,7 @@ def _call(iri: str, arguments: Iterable[pps.Expression]) -> str:
 
 
 def metrics_text(metrics: NodeMetric | None) -> str:
-    """Lists a node's metrics: estimated rows, rows out, rows of state at the end, time.
+    """Lists a node's metrics: estimated rows, rows out, rows of state at the end, time, and the joins that ran as one.
 
     For example ``~1,200 rows, 998 rows, state 10, 1.2 ms``. Unknown metrics are left out.
     """
@@ -254,6 +257,7 @@ def metric_texts(metrics: NodeMetric | None) -> dict[str, str]:
         "rows": None if metrics.rows is None else _rows(metrics.rows),
         "state": None if metrics.state is None else f"state {metrics.state:,}",
         "time": None if metrics.seconds is None else _time(metrics.seconds),
+        "joins": None if metrics.joins is None else f"multiway join of {' + '.join(sorted(metrics.joins))}",
     }
     return {name: text for name, text in texts.items() if text is not None}
 

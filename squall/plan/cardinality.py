@@ -359,9 +359,15 @@ def _profile(op: ops.Operator, inputs: Sequence[Profile], source: Source) -> Pro
             return match_profile(cells, source)
         case ops.Join(on=on, keep=keep):
             return join_profile(inputs[0], inputs[1], on, keep)
+        case ops.MultiwayJoin(on=on, keep=keep):
+            whole = inputs[0]
+            for key, side in zip(on[1:], inputs[1:], strict=True):
+                pairs, width = [*zip(on[0], key, strict=True)], len(whole.distinct) + len(side.distinct)
+                whole = join_profile(whole, side, pairs, range(width))
+            return whole.of(keep)
         case ops.LeftJoin(on=on, keep=keep):
-            pairs = join_profile(inputs[0], inputs[1], on, keep)
-            return pairs.with_rows(max(pairs.rows, inputs[0].rows))
+            matched = join_profile(inputs[0], inputs[1], on, keep)
+            return matched.with_rows(max(matched.rows, inputs[0].rows))
         case ops.AntiJoin(on=on):
             return inputs[0].with_rows(inputs[0].rows * max(1 - _matched_share(inputs[0], inputs[1], on), 0.1))
         case ops.ConstantFilter(column=column):

@@ -74,7 +74,7 @@ class RowDigests:
             if len(query.leaves) > 1:
                 return query.text
         inputs = [self.of(edge.node) for edge in node.inputs if not edge.feedback]
-        if node.op.arity[1] is None:  # the inputs are one bag
+        if not node.op.join_keys:  # the inputs are one bag
             inputs.sort()
         return f"{fingerprint(node.op)} {' '.join(inputs)}"
 

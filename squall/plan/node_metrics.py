@@ -11,6 +11,7 @@ from typing import Any
 
 from squall.errors import UsageError
 from squall.plan import Plan
+from squall.plan.operators import MultiwayJoin, Operator
 
 
 @dataclass(frozen=True)
@@ -22,16 +23,24 @@ class NodeMetric:
         rows: The number of deltas out, as counted.
         state: The number of entries of operator state at the end.
         seconds: The time spent in the node itself.
+        joins: The joins of the plan that ran as one multiway join, which has these metrics; without that, None.
     """
 
     estimated: float | None = None
     rows: int | None = None
     state: int | None = None
     seconds: float | None = None
+    joins: tuple[str, ...] | None = None
 
 
 PlanMetrics = Mapping[str, NodeMetric]
 """Metrics by node id. A node without metrics is left out."""
+
+
+def joins_of(op: Operator) -> tuple[str, ...] | None:
+    """Returns the joins of the plan that an operator stands for, if it is a multiway join."""
+    return op.joins if isinstance(op, MultiwayJoin) else None
+
 
 _HINT = "run the program once more with `--profile-nodes`"
 
@@ -72,14 +81,15 @@ def load(path: str | Path, plan: Plan) -> dict[str, NodeMetric]:
     return figures
 
 
-def _known_values(figure: NodeMetric) -> dict[str, float]:
+def _known_values(figure: NodeMetric) -> dict[str, Any]:
     return {name: value for name, value in asdict(figure).items() if value is not None}
 
 
 def _metric(values: dict[str, Any]) -> NodeMetric:
-    if not all(isinstance(value, int | float) for value in values.values()):
+    joins = values.pop("joins", None)
+    if not isinstance(joins, list | None) or not all(isinstance(value, int | float) for value in values.values()):
         raise TypeError("a figure is a number")
-    return NodeMetric(**values)
+    return NodeMetric(**values, joins=joins if joins is None else tuple(map(str, joins)))
 
 
 def _read(path: str | Path) -> Any:

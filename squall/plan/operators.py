@@ -62,7 +62,7 @@ class Traits:
     """What planners, builders and analyses ask an operator about itself.
 
     The defaults are those of a function of the rows of one input that reads all columns. An *input row* is a row of an
-    input, and of a join a left row followed by a right row.
+    input, and of a join rows of all inputs one after the other.
     """
 
     arity: ClassVar[tuple[int, int | None]] = (1, 1)
@@ -78,7 +78,7 @@ class Traits:
 
     def first_column(self, port: int, widths: Sequence[int]) -> int:
         """Returns where the columns of an input begin in the input row."""
-        return 0
+        return sum(widths[:port]) if port and self.join_keys else 0
 
     def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
         """Returns, for each output column, the column of the input row with the same value. None: there is none.
@@ -90,7 +90,8 @@ class Traits:
 
     def reads(self, widths: Sequence[int]) -> Sequence[int]:
         """Returns the columns of the input row that it compares or computes with."""
-        return [*columns_of(*self.expressions)]
+        keys = (self.first_column(port, widths) + column for port, key in enumerate(self.join_keys) for column in key)
+        return [*keys, *columns_of(*self.expressions)]
 
     def unbinds(self, widths: Sequence[int]) -> Sequence[int]:
         """Returns the output columns that may be unbound though the input row is not."""
@@ -99,6 +100,13 @@ class Traits:
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """What it computes with the input row."""
+        return ()
+
+    @property
+    def join_keys(self) -> tuple[tuple[int, ...], ...]:
+        """The key columns of each input, if it joins its inputs on a key. Of others it does not matter on which input a
+        row comes.
+        """
         return ()
 
     def over(self, places: ColumnMap) -> Self:
@@ -114,18 +122,16 @@ class Traits:
 
 
 class _Join(Traits):
-    """What the joins have in common."""
+    """What the binary joins have in common."""
 
     on: tuple[tuple[int, int], ...]
     arity = (2, 2)
     keeps_rows = True
     whole_rows = False
 
-    def first_column(self, port: int, widths: Sequence[int]) -> int:
-        return widths[0] if port else 0
-
-    def reads(self, widths: Sequence[int]) -> Sequence[int]:
-        return [column for left, right in self.on for column in (left, widths[0] + right)]
+    @property
+    def join_keys(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(zip(*self.on, strict=True)) or ((), ())
 
 
 @dataclass(frozen=True)
@@ -175,6 +181,34 @@ class Join(_Join):
 
     on: tuple[tuple[int, int], ...]
     keep: tuple[int, ...]
+
+    def copied(self, widths: Sequence[int]) -> Sequence[int]:
+        return self.keep
+
+
+@dataclass(frozen=True)
+class MultiwayJoin(Traits):
+    """Outputs combinations of a row of each input that agree on a key. Their rows are never retracted.
+
+    Builders put it in place of a tree of joins (`squall.builders.runtime.multiway_join`).
+
+    Attributes:
+        on: The key columns of each input, in the same order.
+        keep: The output columns, as columns of the rows of all inputs one after the other.
+        joins: The joins of the logical plan that it stands for, the last one first. They do not take part in equality.
+    """
+
+    on: tuple[tuple[int, ...], ...]
+    keep: tuple[int, ...]
+    joins: tuple[str, ...] = field(default=(), compare=False)
+
+    arity = (3, None)
+    keeps_rows = True
+    whole_rows = False
+
+    @property
+    def join_keys(self) -> tuple[tuple[int, ...], ...]:
+        return self.on
 
     def copied(self, widths: Sequence[int]) -> Sequence[int]:
         return self.keep
@@ -615,8 +649,9 @@ class DerivedStream(Traits):
 
 
 Operator = (
-    Scan | Match | Join | LeftJoin | AntiJoin | Union | Project | ConstantFilter | Filter | Extend | TableFunction
-    | Unit | Distinct | Group | Slice | TransitiveClosure | Construct | Select | Update | Sink | DerivedStream
+    Scan | Match | Join | MultiwayJoin | LeftJoin | AntiJoin | Union | Project | ConstantFilter | Filter | Extend
+    | TableFunction | Unit | Distinct | Group | Slice | TransitiveClosure | Construct | Select | Update | Sink
+    | DerivedStream
 )  # fmt: skip
 
 

@@ -13,9 +13,9 @@ from squall.plan.operators import (
     DerivedStream,
     Distinct,
     Group,
-    Join,
     LeftJoin,
     Match,
+    MultiwayJoin,
     Operator,
     Sink,
     Slice,
@@ -32,13 +32,14 @@ from squall.plan.partitioning import Columns, inputs_by_kind, is_sequence, is_wh
 def check(plan: Plan) -> Plan:
     """Returns the plan if it is well formed.
 
-    1. Ids are unique and every input exists. 2. Each operator has its number of inputs; those of a `Union` have equal
-    widths. 3. Without its feedback edges the plan is a DAG, listed inputs first. 4. Columns exist. 5. There is a
-    `Sink`, which feeds nothing, and every `Update` feeds nothing else. 6. No cycle goes through the right side of an
-    `AntiJoin` or a `LeftJoin`, a `Group`, a `Slice`, a `DerivedStream` or a time-dependent node (the plan is
-    stratified). 7. Every cycle passes a `Distinct` or a `TransitiveClosure`. 8. What a `TransitiveClosure` reads is
-    never retracted before it expires. 9. Partitioning columns separate no rows that have to meet. 10. All
-    `DerivedStream` nodes that read one stream through a count window have the same inputs.
+    1. Ids are unique and every input exists. 2. Each operator has its number of inputs; those of a `MultiwayJoin` have
+    keys of one length, those of a `Union` equal widths. 3. Without its feedback edges the plan is a DAG, listed inputs
+    first. 4. Columns exist. 5. There is a `Sink`, which feeds nothing, and every `Update` feeds nothing else. 6. No
+    cycle goes through the right side of an `AntiJoin` or a `LeftJoin`, a `Group`, a `Slice`, a `DerivedStream` or a
+    time-dependent node (the plan is stratified). 7. Every cycle passes a `Distinct` or a `TransitiveClosure`. 8. What a
+    `TransitiveClosure` or a `MultiwayJoin` reads is never retracted before it expires. 9. Partitioning columns separate
+    no rows that have to meet. 10. All `DerivedStream` nodes that read one stream through a count window have the same
+    inputs.
 
     Raises:
         PlannerError: It names every violation.
@@ -67,6 +68,8 @@ def _structure_problems(plan: Plan) -> Iterator[str]:
         min_inputs, max_inputs = node.op.arity
         if len(node.inputs) < min_inputs or (max_inputs is not None and len(node.inputs) > max_inputs):
             yield f"`{node.id}` has {len(node.inputs)} inputs"
+        elif (keys := node.op.join_keys) and (len(keys) != len(node.inputs) or len({*map(len, keys)}) > 1):
+            yield f"`{node.id}` has not a key of the same length for each input"
         for edge in node.inputs:
             if edge.node not in ids:
                 yield f"`{node.id}` reads `{edge.node}`, which does not exist"
@@ -95,21 +98,19 @@ def _column_problems(plan: Plan) -> Iterator[str]:
 
 def _uses(op: Operator, inputs: list[int]) -> Iterator[tuple[str, int, int]]:
     """Yields how an operator uses a column, the column, and the number of columns that there are."""
-    # In one piece: what follows from traits, and what no trait says of four operators.
+    # In one piece: what follows from traits, and what no trait says of three operators.
     match op:
         case Match(cells=cells):
             numbers = sorted({cell for cell in cells if isinstance(cell, int)})
             if numbers != list(range(len(numbers))):
                 yield "fills", max(numbers), len(numbers)
-        case Join(on=on) | LeftJoin(on=on) | AntiJoin(on=on):
-            for left, right in on:
-                yield "joins on the left by", left, inputs[0]
-                yield "joins on the right by", right, inputs[1]
         case Distinct(by=by):
             for width in inputs:
                 yield "compares", by - 1 if by else 0, max(width, 1)
+    for port, key in enumerate(op.join_keys):
+        yield from ((f"joins input {port + 1} by", column, inputs[port]) for column in key)
     row_width = max((op.first_column(port, inputs) + width for port, width in enumerate(inputs)), default=0)
-    read: Sequence[int] = () if isinstance(op, Join | LeftJoin | AntiJoin) else op.reads(inputs)
+    read: Sequence[int] = () if op.join_keys else op.reads(inputs)
     yield from (("reads", column, row_width) for column in read)
     copied = (column for column in op.copied(inputs) if column is not None and column not in read)
     yield from (("outputs", column, row_width) for column in copied)
@@ -164,8 +165,10 @@ def _feeds_itself(plan: Plan) -> bool:
 
 def _closure_problems(plan: Plan) -> Iterator[str]:
     for node in plan.nodes:
-        if isinstance(node.op, TransitiveClosure) and node.id in plan.retractable:
-            yield f"`{node.id}` closes rows that may be retracted: `{node.inputs[0].node}`"
+        if isinstance(node.op, TransitiveClosure | MultiwayJoin) and node.id in plan.retractable:
+            verb = "closes" if isinstance(node.op, TransitiveClosure) else "joins"
+            retracted = next(edge.node for edge in node.inputs if edge.node in plan.retractable)
+            yield f"`{node.id}` {verb} rows that may be retracted: `{retracted}`"
 
 
 def _partitioning(plan: Plan) -> Iterator[str]:
@@ -190,10 +193,9 @@ def _partitioning_problems(node: Node, keys: Sequence[Columns], plan: Plan) -> I
         keys: The partitioning columns of each input.
     """
     match node.op:
-        case Join(on=on) | LeftJoin(on=on) | AntiJoin(on=on):
-            left, right = keys
-            if len(left) != len(right) or not {*zip(left, right, strict=True)} <= {*on}:
-                yield f"is partitioned by columns {_text(left)} and {_text(right)}, no pairs that it joins on"
+        case op if op.join_keys:
+            if len({*map(len, keys)}) > 1 or not {*zip(*keys, strict=True)} <= {*zip(*op.join_keys, strict=True)}:
+                yield f"is partitioned by columns {' and '.join(map(_text, keys))}, no columns that it joins on"
         case Distinct(by=by):
             yield from _different_partitioning(node, range(len(keys)))
             yield from (f"is partitioned by column {column}, yet compares {by}" for column in keys[0] if column >= by)

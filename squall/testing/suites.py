@@ -41,6 +41,7 @@ from squall.plan.operators import (
     Invoke,
     Join,
     Match,
+    MultiwayJoin,
     OneOf,
     Operator,
     Scan,
@@ -294,6 +295,14 @@ class BuilderSuite(_Suite):
             "1 :a :p :x\n1 :b :p :x\n2 :c :r :x\n2 :d :r :x",
             "2 :a :q :c\n2 :a :q :d\n2 :b :q :c\n2 :b :q :d",
         )
+
+    def test_multiway_join(self) -> None:
+        inputs = (Input("l", (1,)), Input("m", (0,)), Input("r", (0,)))
+        plan = _ending(
+            _read(), _match("l", 0, ":p", 1), _match("m", 0, ":r", 1), _match("r", 0, ":s", 1),
+            Node("j", MultiwayJoin(((1,), (0,), (0,)), (5, 0)), inputs), _emit("j", 0, ":q", 1),
+        )  # fmt: skip
+        self.expect(plan, "1 :a :p :b\n2 :b :r :c\n3 :c :s :b\n4 :b :s :d\n5 :e :p :b", "4 :d :q :a\n5 :d :q :e")
 
     @pytest.mark.parametrize(
         ("output", "expected"),

@@ -24,7 +24,7 @@ from unittest.mock import patch
 
 import squall
 from squall.builders.local import event_loop, job
-from squall.builders.runtime import dataflow, layout, operators, snapshot
+from squall.builders.runtime import layout, operators, snapshot
 from squall.builders.runtime.operators import delta_index, distinct, join, multiway_join, output, scan
 from squall.builders.runtime.operators import transitive_closure as closure
 from squall.builders.runtime.operators.delta_index import Merging
@@ -127,7 +127,7 @@ def _merged(without: Merging, instead: Merging) -> Patches:
     def merging(node: Any, plan: Any) -> Merging:
         return instead if merging_of(node, plan) is without else merging_of(node, plan)
 
-    return lambda: [patch.object(module, "merging_of", merging) for module in (operators, dataflow)]
+    return lambda: [patch.object(operators, "merging_of", merging)]
 
 
 def _initialised(owner: type, change: Callable[..., None]) -> Patches:
@@ -170,7 +170,7 @@ def _anti_join(self: Any) -> None:
 
 
 KINDS = {
-    "multiway join": Kind("q9", 300_000, _replaced(event_loop, "fuse_joins", lambda plan: {})),
+    "multiway join": Kind("q9", 300_000, _replaced(event_loop, "with_multiway_joins", lambda plan: plan)),
     "unindexed rows of a join": Kind(
         "q4", 300_000, _initialised(join.JoinOperator, lambda self: setattr(self, "max_rows_to_index", NEVER))
     ),

@@ -43,7 +43,7 @@ class Program:
 
     @property
     def plan(self) -> Plan:
-        """The logical plan."""
+        """The plan that tasks run."""
         return self.physical.plan
 
     @property

@@ -335,7 +335,7 @@ def run_stages(
     dataflow = _restored_partition(program, stages, span, state, partition)
     router = dataflow.router
     for (number, port), deltas in fresh.items():
-        dataflow.add_input((router.ids[number], port), deltas)
+        dataflow.receive((router.ids[number], port), deltas)
     dataflow.evaluate({router.ids[number]: times for number, times in instants.items()})
     dataflow.run_phase(phase, span.end)
     yield from _derived_stream_records(dataflow)
@@ -362,9 +362,9 @@ def _restored_partition(
         partition_class = _ProfiledPartition if program.measure else _Partition
         dataflow = partition_class(program, stages, state.bucket_partitions, partition)
         dataflow.begin(program.static_time)
-    ids, addresses = dataflow.router.ids, dataflow.layout.addresses
+    ids = dataflow.router.ids
     slots = {(ids[number], slot): part for (number, slot), part in state.read_deltas(since, partition).items()}
-    dataflow.states.restore(span.start, {addresses.get(slot, slot): deltas for slot, deltas in slots.items()})
+    dataflow.states.restore(span.start, slots)
     if state.keep:
         dataflow.states.enable_changelog()
     return dataflow
@@ -415,17 +415,13 @@ class _Partition(Dataflow):
     """A dataflow for the buckets of one partition in some stages. Rows for other partitions and stages go to the
     outbox.
 
-    Its state has the addresses of the plan; the intermediate rows of fused joins are not part of it. Others decide when
-    snapshots that are derived here are evaluated.
+    Others decide when snapshots that are derived here are evaluated.
     """
 
     def __init__(
         self, program: Program, stages: Sequence[Stage], bucket_partitions: BucketPartitions, partition: int
     ) -> None:
-        hosted = {id for stage in stages for id in stage.nodes}
-        fused = {id: join for id, join in program.physical.fused_joins.items() if id in hosted}
-        super().__init__(program.plan, hosted, fused)
-        self.input_of = {fused_input: address for address, fused_input in self.layout.addresses.items()}
+        super().__init__(program.plan, hosted={id for stage in stages for id in stage.nodes})
         self.router = program.router()
         self.bucket_partitions = bucket_partitions
         self.partition = partition
@@ -457,10 +453,6 @@ class _Partition(Dataflow):
         bucket = self.router.bucket(address, row)
         return bucket == BROADCAST_BUCKET or self.bucket_partitions[bucket] == self.partition
 
-    def add_input(self, address: Address, deltas: Sequence[Delta]) -> None:
-        """Adds deltas from elsewhere to an input of a node that runs here."""
-        self.receive(self.layout.addresses.get(address, address), deltas)
-
     def evaluate(self, instants: Mapping[str, Sequence[int]]) -> None:
         """Sets the instants at which derived snapshots are evaluated (integer ms), by the nodes that derive them."""
         for id, op in self.event_time_operators.items():
@@ -485,8 +477,7 @@ class _Partition(Dataflow):
     def live_deltas(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
         """Yields the changes of the state since the last call that may matter from a time on (integer ms)."""
         for id, slot, deltas in self.states.drain_changelog():
-            address = self.input_of.get((id, slot), (id, slot))
-            yield address, live_deltas(deltas, watermark, self.states[id].key_width(slot))
+            yield (id, slot), live_deltas(deltas, watermark, self.states[id].key_width(slot))
 
     def put(self, address: Address, deltas: Sequence[Delta]) -> None:
         if not self.moves or address in self.router.replicated_inputs or address[0] not in self.operators:

@@ -26,7 +26,7 @@ from squall.builders.distributed.io.records import (
     reports_in,
 )
 from squall.plan import Plan
-from squall.plan.node_metrics import NodeMetric
+from squall.plan.node_metrics import NodeMetric, joins_of
 from squall.rdf import ALWAYS, FOREVER
 
 _T = TypeVar("_T")
@@ -99,21 +99,25 @@ class NodeMetrics:
     """The accumulated metrics of a plan's nodes."""
 
     def __init__(self, plan: Plan) -> None:
-        self.ids = [node.id for node in plan.nodes]
+        self.nodes = plan.nodes
         self.rows: Counter[str] = Counter()
         self.micros: Counter[str] = Counter()
 
     def add(self, report: TaskReport) -> None:
         """Adds what workers have reported."""
         for number, rows, micros in report.all(NodeOutput):
-            self.rows[self.ids[number]] += rows
+            self.rows[self.nodes[number].id] += rows
             if micros >= 0:
-                self.micros[self.ids[number]] += micros
+                self.micros[self.nodes[number].id] += micros
 
     def by_node(self) -> dict[str, NodeMetric]:
         """Returns the metrics by the node's id."""
         seconds = {id: self.micros[id] / 1_000_000 for id in self.micros}
-        return {id: NodeMetric(rows=rows, seconds=seconds.get(id)) for id, rows in self.rows.items()}
+        return {
+            node.id: NodeMetric(rows=self.rows[node.id], seconds=seconds.get(node.id), joins=joins_of(node.op))
+            for node in self.nodes
+            if node.id in self.rows
+        }
 
 
 class Engine(Protocol):

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
 
 from squall.plan import Node, Plan, partitioning
-from squall.plan.operators import DerivedStream, Group, Join, LeftJoin, TransitiveClosure, is_stateful
+from squall.plan.operators import DerivedStream, Group, Join, LeftJoin, MultiwayJoin, TransitiveClosure, is_stateful
 from squall.plan.partitioning import Columns, derived_stream_columns, positions, template_of
 
 Address = tuple[str, int]
@@ -114,8 +115,8 @@ def output_partitioning(plan: Plan, node: Node, partitionings: Partitionings) ->
     if all(partitioning == BROADCAST for partitioning in input_partitionings):
         return BROADCAST
     match node.op:
-        case Join(keep=columns) | LeftJoin(keep=columns):
-            return _join_partitioning(columns, plan.widths[node.inputs[0].node], input_partitionings)
+        case Join(keep=columns) | LeftJoin(keep=columns) | MultiwayJoin(keep=columns):
+            return _join_partitioning(columns, [plan.widths[edge.node] for edge in node.inputs], input_partitionings)
         case Group(keys=columns):
             return _mapped(input_partitionings[0], lambda partitioning: positions(columns, partitioning))
         case DerivedStream():
@@ -136,26 +137,25 @@ def _derived_stream_partitioning(
 
 
 def _join_partitioning(
-    keep: Columns, width: int, input_partitionings: Sequence[Partitioning | None]
+    keep: Columns, widths: Sequence[int], input_partitionings: Sequence[Partitioning | None]
 ) -> Partitioning | None:
-    """Returns the partitioning of joined rows: that of the side whose rows are in one task only. width: that of left
-    rows."""
-
-    def kept(columns: Columns) -> Columns | None:
-        return positions(keep, columns)
-
-    left, right = (
-        input_partitionings[0],
-        _mapped(input_partitionings[1], lambda columns: tuple(column + width for column in columns)),
+    """Returns the partitioning of joined rows: that of an input whose rows are in one task only. widths: those of the
+    inputs."""
+    firsts = accumulate(widths, initial=0)
+    of_joined = (
+        _mapped(key, partial(_shifted, first)) for first, key in zip(firsts, input_partitionings, strict=False)
     )
-    if left == BROADCAST:
-        return _mapped(right, kept)
-    if isinstance(left, SkewedPartitioning) and isinstance(right, SkewedPartitioning):
-        single = {partitioning: by for partitioning, by in (*left.split_keys, *right.split_keys) if by != BROADCAST}
-        left = SkewedPartitioning(
-            left.columns, tuple((partitioning, single[partitioning]) for partitioning, _ in left.split_keys)
-        )
-    return _mapped(left, kept)
+    whole, *others = (key for key in of_joined if key != BROADCAST)
+    if isinstance(whole, SkewedPartitioning):
+        skewed = (whole, *(key for key in others if isinstance(key, SkewedPartitioning)))
+        single = {text: by for key in skewed for text, by in key.split_keys if by != BROADCAST}
+        split_keys = tuple((text, single.get(text, BROADCAST)) for text, _ in whole.split_keys)
+        whole = SkewedPartitioning(whole.columns, split_keys)
+    return _mapped(whole, partial(positions, keep))
+
+
+def _shifted(width: int, columns: Columns) -> Columns:
+    return tuple(column + width for column in columns)
 
 
 def partitioning_through(node: Node, key: Partitioning | None) -> Partitioning | None:

@@ -2,7 +2,7 @@
 
 `squall explain --stage job` prints it, and a job executes it
 (`squall.builders.distributed.exec.micro_batch`). It is made by passes: partitioning, with broadcast inputs and skewed
-keys; stages; joins and outputs that need no stage of their own; jobs.
+keys; stages; multiway joins inside a stage; outputs that need no stage of their own; jobs.
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ from squall.builders.distributed.plan.stages import (
     Stage,
     describe_partitioning,
     exchanges_of,
-    fused_joins_of,
     fused_output_stage,
     gathered_recursions,
+    multiway_partitionings,
     partitionings_of,
     stages_of,
     stateless_nodes_behind,
+    with_local_multiway_joins,
 )
 from squall.builders.distributed.plan.strategy import Strategy, strategy_of
-from squall.builders.runtime.multiway_join import FusedJoin
+from squall.builders.runtime.multiway_join import multiway_join_lines
 from squall.builders.runtime.operators import make_output_operator
 from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.plan import Plan
-from squall.plan.operators import DerivedStream, Sink, windows_of
+from squall.plan.operators import DerivedStream, MultiwayJoin, Sink, windows_of
 from squall.plan.term_creation import recursive_creations
 
 
@@ -75,16 +76,17 @@ class PhysicalPlan:
     """What a distributed engine will do with a plan.
 
     Attributes:
-        plan: the logical plan.
-        broadcast_inputs: the inputs whose rows are broadcast (`squall.builders.distributed.plan.broadcast`).
-        skewed_keys: the keys that many rows have (`squall.builders.distributed.plan.skew`).
+        plan: the plan that tasks run: the logical one, with multiway joins.
+        broadcast_inputs: the inputs of the logical plan whose rows are broadcast
+            (`squall.builders.distributed.plan.broadcast`).
+        skewed_keys: the keys that many rows have, by inputs of the logical plan
+            (`squall.builders.distributed.plan.skew`).
         strategy: how tasks divide the work. The rest is of use only if they run the plan stage by stage.
         ordered_scan: what is scanned in order.
         partitionings: the partitioning of each input of a stateful node.
         exchanges: the edges between stateful nodes, and from sources to them.
         stages: the stages, in the order in which they run.
         fused_output_stages: the last stage, if it runs in one step with the outputs.
-        fused_joins: the joins that workers run as one, by the node that stands for them.
         needs_complete_instants: whether an instant can be processed only when it is complete: a node looks at all of
             it, or rows that arrive now may begin to hold later.
         jobs: the jobs of a batch that several tasks process, in order.
@@ -99,7 +101,6 @@ class PhysicalPlan:
     exchanges: tuple[Exchange, ...] = field(repr=False)
     stages: tuple[Stage, ...]
     fused_output_stages: tuple[Stage, ...]
-    fused_joins: Mapping[str, FusedJoin]
     needs_complete_instants: bool
     jobs: tuple[Job, ...]
 
@@ -149,7 +150,9 @@ class PhysicalPlan:
         yield f"stage {stage.number}{iteration}{phases}"
         for pipeline in stage.pipelines:
             yield f"  pipeline of {len(pipeline)}"
-            yield from (f"    {self._node_text(id)}" for id in pipeline)
+            for id in pipeline:
+                yield f"    {self._node_text(id)}"
+                yield from (f"      {line}" for line in multiway_join_lines([self.plan.by_id[id]]))
         yield from self._stateless_text(self._behind(stage.nodes))
 
     def _node_text(self, id: str) -> str:
@@ -182,7 +185,11 @@ class PhysicalPlan:
                 "inputs": self._inputs_data([node.id for node, _ in self.plan.sinks]),
                 "in_tasks_of_stages": [stage.number for stage in self.fused_output_stages],
             },
-            "joins_as_one": {id: sorted(join.joins) for id, join in sorted(self.fused_joins.items())},
+            "multiway_joins": [
+                {"node": node.id, "joins": sorted(node.op.joins), "keys": list(map(list, node.op.on))}
+                for node in self.plan.nodes
+                if isinstance(node.op, MultiwayJoin)
+            ],
             "jobs": [str(job) for job in self.jobs],
         }
 
@@ -219,24 +226,29 @@ def physical_plan(
         skewed_keys: the keys whose rows are split over all tasks, by input.
         in_one_job: whether the engine runs all input as one job, in which no stage can be iterated.
     """
-    recursive_creations(plan)  # so that tasks get the result with the plan, and need not analyse it again
     partitionings = partitionings_of(plan, broadcast_inputs, skewed_keys)
     if in_one_job:
         partitionings |= gathered_recursions(plan, exchanges_of(plan, partitionings))
     exchanges = tuple(exchanges_of(plan, partitionings))
     stages = stages_of(plan, exchanges)
+    strategy = strategy_of(plan, in_one_job)
+    logical = plan
+    if strategy.is_staged and (plan := with_local_multiway_joins(logical, stages, exchanges)) is not logical:
+        partitionings = multiway_partitionings(logical, plan, partitionings)
+        exchanges = tuple(exchanges_of(plan, partitionings))
+        stages = stages_of(plan, exchanges)
+    recursive_creations(plan)  # so that tasks get the result with the plan, and need not analyse it again
     fused_stages = () if in_one_job else fused_output_stage(plan, stages, exchanges)
     return PhysicalPlan(
         plan,
         broadcast_inputs,
         skewed_keys,
-        strategy_of(plan, in_one_job),
+        strategy,
         ordered_scan_of(plan),
         partitionings,
         exchanges,
         stages,
         fused_stages,
-        fused_joins_of(plan, stages, exchanges),
         _needs_complete_instants(plan),
         (_whole_job(stages),) if in_one_job else jobs_of(plan, stages, fused_stages),
     )

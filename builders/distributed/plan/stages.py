@@ -24,18 +24,15 @@ from squall.builders.distributed.plan.partitioning import (
 )
 from squall.builders.distributed.plan.skew import SkewedKeys, with_split_keys
 from squall.builders.distributed.plan.snapshot_nodes import reports_on_change, rstream_nodes
-from squall.builders.runtime.multiway_join import FusedJoin, fuse_joins
+from squall.builders.runtime.multiway_join import replaced_inputs, with_multiway_joins
 from squall.errors import BuilderError
 from squall.model.fact_shapes import may_affect
 from squall.model.graphs import components
 from squall.plan import Node, Plan
 from squall.plan.operators import (
-    AntiJoin,
     DerivedStream,
     Distinct,
     Group,
-    Join,
-    LeftJoin,
     Sink,
     Slice,
     TransitiveClosure,
@@ -152,9 +149,9 @@ def fused_output_stage(plan: Plan, stages: Sequence[Stage], exchanges: Iterable[
     return () if moving or (has_derived_stream and rstream_nodes(plan)) else tuple(stages[-1:])
 
 
-def fused_joins_of(plan: Plan, stages: Iterable[Stage], exchanges: Iterable[Exchange]) -> dict[str, FusedJoin]:
-    """Returns the joins that run as one (`squall.builders.runtime.multiway_join`): those inside a stage without
-    iterations, between which no rows are shuffled."""
+def with_local_multiway_joins(plan: Plan, stages: Iterable[Stage], exchanges: Iterable[Exchange]) -> Plan:
+    """Returns the plan with multiway joins (`squall.builders.runtime.multiway_join`) in place of the joins inside a
+    stage without iterations, between which no rows are shuffled."""
     place = {id: stage.number for stage in stages if not stage.recursive for id in stage.nodes}
     local_producers = {
         exchange.producer
@@ -163,7 +160,14 @@ def fused_joins_of(plan: Plan, stages: Iterable[Stage], exchanges: Iterable[Exch
         and exchange.producer in place
         and place[exchange.producer] == place.get(exchange.consumer)
     }
-    return fuse_joins(plan, visible=plan.by_id.keys() - local_producers)
+    return with_multiway_joins(plan, visible=plan.by_id.keys() - local_producers)
+
+
+def multiway_partitionings(logical: Plan, plan: Plan, by_input: Partitionings) -> dict[Address, Partitioning | None]:
+    """Returns the partitionings of a plan with multiway joins, given those of the logical plan."""
+    nodes = (node for node in plan.nodes if is_stateful(node.op))
+    addresses = ((node.id, enumerate(replaced_inputs(logical, node))) for node in nodes)
+    return {(id, port): by_input[address] for id, ports in addresses for port, address in ports}
 
 
 def _stage_numbers(plan: Plan, exchanges_by_consumer: dict[str, list[Exchange]]) -> dict[str, int]:
@@ -294,7 +298,7 @@ def describe_partitioning(node: Node, partitionings: Partitionings) -> str:
     if grouping_keys and all(columns == () for columns in grouping_keys):
         return " (a single task: all its rows have to meet)"
     match node.op:
-        case Join() | LeftJoin() | AntiJoin():
+        case op if op.join_keys:
             return (
                 f" grouped by {' = '.join(map(_describe_columns, grouping_keys))}{_describe_split_keys(grouping_keys)}"
             )
@@ -312,10 +316,10 @@ def _describe_broadcast(node: Node, grouping_keys: Sequence[Partitioning | None]
         return f" with all steps in every task, the pairs by {_describe_columns(BY_PATH_START)}"
     if all(columns == BROADCAST for columns in grouping_keys):
         return " in every task, for itself"
-    port = grouping_keys.index(BROADCAST)
-    return (
-        f" with all rows of input {port + 1} in every task, the others by {_describe_columns(grouping_keys[1 - port])}"
-    )
+    ports = [str(port) for port, key in enumerate(grouping_keys, 1) if key == BROADCAST]
+    other_key = next(key for key in grouping_keys if key != BROADCAST)
+    inputs = f"input{'s' if len(ports) > 1 else ''} {' and '.join(ports)}"
+    return f" with all rows of {inputs} in every task, the others by {_describe_columns(other_key)}"
 
 
 def _describe_columns(key: Partitioning | None) -> str:

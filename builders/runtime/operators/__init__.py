@@ -28,6 +28,7 @@ from squall.builders.runtime.operators.distinct import (
 )
 from squall.builders.runtime.operators.event_time import GroupOperator, SliceOperator
 from squall.builders.runtime.operators.join import AntiJoinOperator, JoinOperator, LeftJoinOperator
+from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
 from squall.builders.runtime.operators.output import (
     AppendOnlyOutput,
     AppendOnlySolutionOutput,
@@ -86,6 +87,8 @@ def make_operator(node: Node, plan: Plan, tuning: Tuning = DEFAULT_TUNING) -> Op
             return StatelessOperator(stateless.select_step(op, widths[0], _emits_snapshots(node, plan)))
         case ops.Join():
             return JoinOperator(op, (widths[0], widths[1]), append_only, merging_of(node, plan), tuning)
+        case ops.MultiwayJoin():
+            return MultiwayJoinOperator(op, widths, merging_of(node, plan), tuning)
         case ops.LeftJoin():
             return LeftJoinOperator(op, (widths[0], widths[1]), append_only, merging_of(node, plan), tuning)
         case ops.AntiJoin():

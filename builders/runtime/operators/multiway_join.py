@@ -9,30 +9,18 @@ Naughton and Burger, "Maximizing the Output Rate of Multi-Way Join Queries over 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any
 
 from squall.builders.runtime.operators.codegen import column_names, compile_source, delta_source
 from squall.builders.runtime.operators.delta_index import Bucket, Merging, add_further, cells_outside, merge_rows
 from squall.builders.runtime.operators.state import Stateful, expired_keys
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, with_unit_weights
+from squall.plan.operators import MultiwayJoin
 
 Record = list[Any]
 """The first delta of each input with the record's key (None: there is none), and the latest end of all deltas."""
-
-
-class JoinShape(NamedTuple):
-    """The shape of a multi-way join.
-
-    Attributes:
-        widths: The number of columns of each input.
-        on: The key columns of each input.
-        keep: The output columns, as indexes into the columns of all inputs one after the other.
-    """
-
-    widths: tuple[int, ...]
-    on: tuple[tuple[int, ...], ...]
-    keep: tuple[int, ...]
 
 
 class MultiwayJoinOperator(Stateful):
@@ -41,20 +29,28 @@ class MultiwayJoinOperator(Stateful):
     The inputs are append-only, and all weights are 1.
 
     Args:
-        shape: The shape of the join.
+        op: The join.
+        widths: The number of columns of each input.
         merging: Which deltas of one row are stored as one.
         tuning: The tuning values of the runtime.
     """
 
     kind = "multiway-join"
 
-    def __init__(self, shape: JoinShape, merging: Merging = Merging.ADJOINING, tuning: Tuning = DEFAULT_TUNING) -> None:
+    def __init__(
+        self,
+        op: MultiwayJoin,
+        widths: Sequence[int],
+        merging: Merging = Merging.ADJOINING,
+        tuning: Tuning = DEFAULT_TUNING,
+    ) -> None:
         super().__init__()
         self.tuning = tuning
-        self.shape = shape
+        self.shape = tuple(widths), op.on, op.keep
+        """The number of columns and the key columns of each input, and the output columns."""
         self.merging = merging
-        ports = range(len(shape.widths))
-        self.cells_of = [cells_outside(on, width) for on, width in zip(shape.on, shape.widths, strict=True)]
+        ports = range(len(widths))
+        self.cells_of = [cells_outside(on, width) for on, width in zip(op.on, widths, strict=True)]
         self.records: dict[Hashable, Record] = {}
         self.more: tuple[dict[Hashable, Bucket], ...] = tuple({} for _ in ports)
         """Further deltas, for each input, of the keys that have several."""
@@ -64,8 +60,8 @@ class MultiwayJoinOperator(Stateful):
         """With so many records and further deltas, the oldest ones are swept."""
         self.full_sweep_rows = 2 * tuning.min_rows_to_sweep
         """With so many records and further deltas, all of them are swept."""
-        self.probes = [_probe(shape, port) for port in ports]
-        self.products = [_product(shape, port) for port in ports]
+        self.probes = [_probe(op, widths, port) for port in ports]
+        self.products = [_product(op, widths, port) for port in ports]
 
     def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
@@ -155,21 +151,21 @@ class MultiwayJoinOperator(Stateful):
         return first + self.further
 
 
-def _columns(shape: JoinShape) -> list[list[str]]:
+def _columns(widths: Sequence[int]) -> list[list[str]]:
     """Returns the names of the columns of each input: ``c0_0``, ``c0_1``, ``c1_0``, ..."""
-    return [column_names(f"c{port}_", width) for port, width in enumerate(shape.widths)]
+    return [column_names(f"c{port}_", width) for port, width in enumerate(widths)]
 
 
-def _output_columns(shape: JoinShape) -> list[str]:
-    columns = [name for names in _columns(shape) for name in names]
-    return [columns[place] for place in shape.keep]
+def _output_columns(op: MultiwayJoin, columns: Sequence[Sequence[str]]) -> list[str]:
+    names = [*chain.from_iterable(columns)]
+    return [names[place] for place in op.keep]
 
 
-def _probe(shape: JoinShape, port: int) -> Callable[..., Any]:
+def _probe(op: MultiwayJoin, widths: Sequence[int], port: int) -> Callable[..., Any]:
     """Returns the function that stores the deltas of an input and joins them with the stored deltas of the others."""
-    columns = _columns(shape)
-    key = [columns[port][column] for column in shape.on[port]]
-    count = len(shape.widths)
+    columns = _columns(widths)
+    key = [columns[port][column] for column in op.on[port]]
+    count = len(widths)
     other_inputs = [place for place in range(count) if place != port]
     empty = ["x" if place == port else "None" for place in range(count)]
     all_present = " and ".join(f"r[{place}] is not None" for place in other_inputs)
@@ -203,16 +199,16 @@ def run(deltas, join):
      pairs += join.product({port}, k, x)
     else:
 {unpacking}     if s < e:
-      pairs.append({delta_source(_output_columns(shape), weight="1")})
+      pairs.append({delta_source(_output_columns(op, columns), weight="1")})
  return pairs
 """
     return compile_source(source, {})
 
 
-def _product(shape: JoinShape, port: int) -> Callable[..., Any]:
+def _product(op: MultiwayJoin, widths: Sequence[int], port: int) -> Callable[..., Any]:
     """Returns the function that joins deltas of all inputs with one key. The validity of one input is tested first."""
-    columns = _columns(shape)
-    order = [port, *(place for place in range(len(shape.widths)) if place != port)]
+    columns = _columns(widths)
+    order = [port, *(place for place in range(len(widths)) if place != port)]
     loops = [f"for {delta_source(columns[port], 's0', 'e0', '_')} in l{port}"]
     for number, place in enumerate(order[1:], 1):
         before = number - 1
@@ -220,6 +216,6 @@ def _product(shape: JoinShape, port: int) -> Callable[..., Any]:
             f"for {delta_source(columns[place], 's', 'e', '_')} in l{place}"
             f" if (s{number} := s if s > s{before} else s{before}) < (e{number} := e if e < e{before} else e{before})"
         )
-    output_code = delta_source(_output_columns(shape), f"s{len(order) - 1}", f"e{len(order) - 1}", "1")
+    output_code = delta_source(_output_columns(op, columns), f"s{len(order) - 1}", f"e{len(order) - 1}", "1")
     arguments = ", ".join(f"l{place}" for place in range(len(order)))
     return compile_source(f"def run({arguments}):\n return [{output_code}\n  " + "\n  ".join(loops) + "]", {})

@@ -105,7 +105,7 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         self.key_column = {node.id: _key_column_of(node, plan) for node in plan.nodes}
         self.steps = {node.id: self._step(node) for node in plan.nodes if not is_stateful(node.op)}
         self.steps |= self.creation_limits.steps(self.steps.__getitem__)
-        self.layout = DataflowLayout.of(plan, apart=(ops.Construct,), by_port=(ops.Join, ops.Sink))
+        self.layout = DataflowLayout.of(plan, apart=(ops.Construct,), by_port=(ops.Sink,))
         self.alphas = {
             id: AlphaNetwork(plan, id, stateless.match_step)
             for id, route in self.layout.routes.items()
