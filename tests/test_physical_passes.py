@@ -66,7 +66,7 @@ def any_broadcast(draw: Random, plan: Plan, share: float) -> frozenset[Address]:
 
 
 @pytest.mark.sampled(2)
-@examples(30)
+@examples(15)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_outputs_do_not_depend_on_broadcast_inputs(planner: str, many: int) -> None:
     """Any inputs that can be broadcast, whatever arrives and whenever, with failures at any point."""
@@ -94,7 +94,7 @@ def with_transitive_rule(system: System, predicate: Term, source: Source) -> Sys
     return replace(system, subsystems=(*system.subsystems, rule))
 
 
-@examples(30)
+@examples(15)
 def test_outputs_do_not_depend_on_the_partitioning_of_closures(many: int) -> None:
     """Each task finds the paths of closures that begin at nodes of its partition, whichever other inputs are broadcast
     and keys are skewed, with failures at any point."""
@@ -135,7 +135,7 @@ def any_skewed_keys(
 
 
 @pytest.mark.sampled(2)
-@examples(30)
+@examples(15)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_outputs_do_not_depend_on_skewed_keys(planner: str, many: int) -> None:
     """Rows of any keys are split and joined with broadcast rows of these keys; whole inputs may be broadcast besides;
@@ -192,7 +192,7 @@ def co_partitioned(draw: Random, plan: Plan, broadcast_inputs: frozenset[Address
 
 
 @pytest.mark.sampled(2)
-@examples(30)
+@examples(20)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_outputs_do_not_depend_on_the_partitioning(planner: str, many: int) -> None:
     """Plan validation suffices: any partitioning that keeps matching rows together gives the same outputs, as none at
@@ -232,7 +232,7 @@ def reads_in_order(physical: PhysicalPlan) -> bool:
 
 
 @pytest.mark.sampled(2)
-@examples(25)
+@examples(15)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 @pytest.mark.parametrize("is_concerned", [has_stages, iterates, reads_in_order])
 def test_outputs_do_not_depend_on_how_a_plan_is_cut(
