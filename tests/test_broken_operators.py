@@ -12,6 +12,7 @@ import squall
 from squall import functions
 from squall.builders.local import job
 from squall.builders.runtime import alpha, dataflow, layout
+from squall.builders.runtime.multiway_join import with_multiway_joins
 from squall.builders.runtime.operators import Operator, make_operator, stateless
 from squall.builders.runtime.operators.count_window import CountWindowContent
 from squall.builders.runtime.operators.distinct import AppendOnlyDistinct, DRedDistinct, RetractableDistinct
@@ -77,6 +78,8 @@ def _slot(slot: Variable | str) -> Slot:
 
 P, Q, K = pattern(X, "p", Y), pattern(Y, "q", Z), Construct((pattern(X, "k", Y),))
 ALL = Select((X, Y, Z))
+STAR = (P, Q, pattern(Y, "p", Variable("more")))
+"""Three patterns of one variable."""
 
 
 def rule(*joinables: Any, then: Any = K, **parts: Any) -> System:
@@ -279,6 +282,17 @@ CASES = {
     ),
     "a join whose rows never end": Case(
         ops.Join, answering(for_ever), with_windows(replace(rule(P, Q), output="dstream"), SlidingWindow(4)),
+    ),
+    "a multiway join that finds each row twice": Case(
+        ops.MultiwayJoin, answering(lambda deltas: deltas * 2), rule(*STAR, then=ALL)
+    ),
+    "a multiway join that takes in no rows of its last input late": Case(
+        ops.MultiwayJoin, changed_input(lambda port, deltas: [e for e in deltas if port < 2 or e[-3] < 2]),
+        rule(*STAR, then=ALL),
+    ),
+    "a multiway join whose rows never end": Case(
+        ops.MultiwayJoin, answering(for_ever),
+        with_windows(replace(rule(*STAR), output="dstream"), SlidingWindow(4)),
     ),
     "a left join that has only pairs": Case(
         ops.LeftJoin, answering(lambda deltas: [e for e in deltas if None not in e]),
@@ -507,6 +521,7 @@ def run(plan: Plan, system: System, events: Sequence[Event]) -> None:
 
 def planned(kind: type, system: System) -> Plan:
     plan = squall.plan(system, "greedy")
+    plan = with_multiway_joins(plan) if kind is ops.MultiwayJoin else plan  # no planner makes them
     assert any(isinstance(node.op, kind) for node in plan.nodes), "the plan has to have what is broken"
     return plan
 

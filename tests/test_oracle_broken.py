@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 import squall
+from squall.builders.runtime.multiway_join import with_multiway_joins
 from squall.contracts import Planner
 from squall.functions.jena import function_iri
 from squall.model import Construct, Pattern, Source, System, Variable
@@ -27,6 +28,7 @@ from squall.plan.operators import (
     Join,
     LeftJoin,
     Match,
+    MultiwayJoin,
     Operator,
     Project,
     Scan,
@@ -157,8 +159,22 @@ def test_a_wrong_constant_filter_is_detected() -> None:
     )
 
 
+def test_a_multiway_join_by_another_key_is_detected() -> None:
+    """No planner makes one: builders put it in place of joins."""
+
+    def plan(system: System) -> Plan:
+        return with_multiway_joins(squall.plan(system))
+
+    w, x, y, z = map(Variable, "wxyz")
+    body = (Pattern(x, term(":p"), y), Pattern(x, term(":q"), z), Pattern(x, term(":r"), w))
+    system = System(joinables=body, consequences=(Construct((Pattern(y, term(":s"), z),)),))
+    events = stream("1 :a :p :b\n2 :a :q :c\n3 :a :r :d\n4 :e :r :a")
+    _is_found_out_by_hand(system, events, MultiwayJoin, lambda op: replace(op, on=(*op.on[:-1], (1,))), plan)
+    _is_found_out_by_hand(system, events, MultiwayJoin, lambda op: replace(op, keep=op.keep[::-1]), plan)
+
+
 def test_every_kind_is_broken() -> None:
-    apart = {Union, Unit, TransitiveClosure, ConstantFilter, DerivedStream}
+    apart = {Union, Unit, TransitiveClosure, ConstantFilter, DerivedStream, MultiwayJoin}
     assert BROKEN.keys() | apart == set(get_args(Operator))
 
 
