@@ -14,7 +14,7 @@ from squall.model.reading import variables
 from squall.model.rewriting import map_fields, map_parts
 from squall.model.systems import System
 
-_FIELDS_WITH_TESTS = ("joinables", "predicates", "grouping", "subsystems")
+_FIELDS_WITH_TESTS = ("joinables", "predicates", "grouping", "slice", "subsystems")
 """The fields of a system in which there may be tests."""
 
 
