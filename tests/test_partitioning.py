@@ -349,15 +349,15 @@ def test_a_stage_is_a_part_of_a_level_that_exchanges_nothing() -> None:
 @given(system=systems())
 @settings(max_examples=examples_of(40), deadline=None)
 def test_stages_keep_their_properties(planner: str, system: squall.System) -> None:
-    query_plan = squall.plan(system, planner)
-    cuts = physical_plan(query_plan).stages
+    physical = physical_plan(squall.plan(system, planner))
+    query_plan, cuts = physical.plan, physical.stages
     number_of = {id: level.number for level in cuts for id in level.nodes}
     stage_of = {id: stage for level in cuts for stage in level.pipelines for id in stage}
     assert [level.number for level in cuts] == list(range(1, len(cuts) + 1))
     keeping = [node.id for node in query_plan.nodes if is_stateful(node.op) and not isinstance(node.op, Sink)]
     assert sorted(number_of) == sorted(stage_of) == sorted(keeping)
     assert all(len({number_of[id] for id in part if id in number_of}) <= 1 for part in query_plan.components)
-    for hop in physical_plan(query_plan).exchanges:
+    for hop in physical.exchanges:
         if hop.producer not in number_of or hop.consumer not in number_of:
             continue
         before, after = number_of[hop.producer], number_of[hop.consumer]
