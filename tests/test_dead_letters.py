@@ -17,7 +17,7 @@ from squall.streams.dead_letters import DeferredLedger, ledger_of
 
 BUILDERS = [
     "iterator",
-    pytest.param("spark", marks=pytest.mark.spark),
+    pytest.param("spark", marks=(pytest.mark.spark, pytest.mark.more)),
     pytest.param("beam", marks=pytest.mark.beam),
 ]
 LINES = "1 <urn:a> <urn:p> <urn:b> .\nbroken\n2 <urn:c> <urn:p> <urn:d> .\n"

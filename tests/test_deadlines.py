@@ -154,7 +154,12 @@ def test_tasks_agree_that_no_time_passes_without_an_event(condition: str, output
 
 
 @pytest.mark.parametrize(
-    "builder", ["iterator", *(pytest.param(name, marks=getattr(pytest.mark, name)) for name in ("spark", "beam"))]
+    "builder",
+    [
+        "iterator",
+        pytest.param("spark", marks=(pytest.mark.spark, pytest.mark.more)),
+        pytest.param("beam", marks=pytest.mark.beam),
+    ],
 )
 @pytest.mark.parametrize(
     ("text", "expected"),

@@ -116,7 +116,7 @@ def test_each_query_answers_as_alone(many: int, tmp_path: Path) -> None:
     [
         "iterator",
         "in memory",
-        pytest.param("spark", marks=pytest.mark.spark),
+        pytest.param("spark", marks=(pytest.mark.spark, pytest.mark.more)),
         pytest.param("beam", marks=pytest.mark.beam),
     ],
 )

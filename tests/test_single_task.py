@@ -79,6 +79,7 @@ DELETE {{ ?room :is :full }} WHERE {{ ?room :has :nothing ; :is :full }}
 """
 
 
+@pytest.mark.more
 @pytest.mark.spark
 def test_a_single_task_on_spark_agrees_with_the_iterator_builder(tmp_path: Path) -> None:
     """Spark reads file by file and is restarted in between. The whole state is written now and then."""
