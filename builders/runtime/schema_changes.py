@@ -30,12 +30,12 @@ class SchemaChange(NamedTuple):
     Attributes:
         event: Its event.
         triple: The triple.
-        cliques: The cliques of owl:sameAs, if it would change these, and not a schema.
+        fixed: What it would change: a schema, or the cliques of owl:sameAs.
     """
 
     event: Event
     triple: Triple
-    cliques: Cliques | None = None
+    fixed: FixedSchema | Cliques
 
     @property
     def error(self) -> SourceError:
@@ -43,13 +43,13 @@ class SchemaChange(NamedTuple):
         event = self.event
         stream = f"the stream `{event.stream}`" if event.stream else DEFAULT_STREAM
         origin = "static data say" if event.is_static else f"{stream} says at {event.time}"
-        if self.cliques is None:
+        if isinstance(self.fixed, FixedSchema):
             message = f"{origin} what the schema of the entailment does not: {self.triple}"
             remedy = (
                 "give it as a part of the schema (`--schema`), let a rule set read it (`--rules`, not `--specialise`)"
             )
         else:
-            way = "with provenance" if self.cliques.keeps_terms else "by representative"
+            way = "with provenance" if self.fixed.keeps_terms else "by representative"
             message = f"{origin} what is fixed under owl:sameAs {way}: {self.triple}"
             remedy = "give it before the run (`--schema`), treat owl:sameAs by axioms (`--same-as axioms`)"
         return SourceError(
@@ -60,8 +60,9 @@ class SchemaChange(NamedTuple):
     def texts(self) -> tuple[str, str]:
         """The reason and the text of the dead letter."""
         time = "-infinity" if self.event.is_static else self.event.time
-        fixed = "the schema of the entailment" if self.cliques is None else "what is the same by owl:sameAs"
-        return f"{fixed}, which is fixed, does not have it", f"{time} {self.triple}"
+        of_schema = isinstance(self.fixed, FixedSchema)
+        name = "the schema of the entailment" if of_schema else "what is the same by owl:sameAs"
+        return f"{name}, which is fixed, does not have it", f"{time} {self.triple}"
 
 
 def describe_schema(boxes: Boxes, schema: FixedSchema) -> bool:
@@ -77,7 +78,7 @@ def refuse_schema_change(schema: FixedSchema | None, source: Source, events: Ite
     for event in events:
         triple = next(schema.changes(chain(event.facts, event.removed)), None)
         if triple is not None and source.is_affected_by(event):
-            raise SchemaChange(event, triple).error
+            raise SchemaChange(event, triple, schema).error
 
 
 def refuse_other_cliques(source: Source, events: Iterable[Event]) -> None:
@@ -99,22 +100,17 @@ class SchemaGuard:
     """
 
     def __init__(self, plan: Plan) -> None:
-        scans = [node.op for node in plan.nodes if isinstance(node.op, Scan)]
-        self._schemas = [
-            (scan.source, scan.fixed_schema)
-            for scan in scans
-            if scan.fixed_schema is not None and scan.fixed_schema.drops_changes
-        ]
-        self._cliques = [
-            (source, source.cliques)
-            for source in dict.fromkeys(scan.source for scan in scans)
-            if source.cliques is not None and source.cliques.drops_changes
-        ]
+        self._fixed = [
+            (node.op.source, fixed)
+            for node in plan.nodes if isinstance(node.op, Scan)
+            for fixed in (node.op.fixed_schema, node.op.source.cliques)
+            if fixed is not None and fixed.drops_changes
+        ]  # fmt: skip
 
     @property
     def is_needed(self) -> bool:
         """Whether the plan has something that is fixed, and is not to be changed."""
-        return bool(self._schemas or self._cliques)
+        return bool(self._fixed)
 
     def without_changes(self, events: Sequence[Event]) -> tuple[Sequence[Event], Sequence[SchemaChange]]:
         """Returns events without the triples that would change what is fixed, and these.
@@ -137,20 +133,18 @@ class SchemaGuard:
         return (remaining, changes) if changes else (events, ())
 
     def _changes(self, event: Event) -> Iterator[SchemaChange]:
-        for source, schema in self._schemas:
-            changes = list(schema.changes(chain(event.facts, event.removed)))
+        for source, fixed in self._fixed:
+            changes = list(fixed.changes(chain(event.facts, event.removed)))
             if changes and source.is_affected_by(event):
-                yield from (SchemaChange(event, triple) for triple in changes)
-        for source, cliques in self._cliques:
-            changes = list(cliques.changes(chain(event.facts, event.removed)))
-            if changes and source.is_affected_by(event):
-                yield from (SchemaChange(event, triple, cliques) for triple in changes)
+                yield from (SchemaChange(event, triple, fixed) for triple in changes)
 
     def _describe(self, columns: Columns) -> bool:
         """Returns whether some triples may be a part of what is fixed."""
         predicates = {*columns.predicates}
-        return (bool(self._cliques) and SAME_AS in predicates) or any(
-            not schema.describing_predicates.isdisjoint(predicates)
-            or (TYPE in predicates and not schema.classes.isdisjoint(columns.objects))
-            for _, schema in self._schemas
+        return any(
+            SAME_AS in predicates
+            if isinstance(fixed, Cliques)
+            else not fixed.describing_predicates.isdisjoint(predicates)
+            or (TYPE in predicates and not fixed.classes.isdisjoint(columns.objects))
+            for _, fixed in self._fixed
         )

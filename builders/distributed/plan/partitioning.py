@@ -145,9 +145,10 @@ def _join_partitioning(
     of_joined = (
         _mapped(key, partial(_shifted, first)) for first, key in zip(firsts, input_partitionings, strict=False)
     )
-    whole, *others = (key for key in of_joined if key != BROADCAST)
+    spread = [key for key in of_joined if key != BROADCAST]
+    whole = spread[0]
     if isinstance(whole, SkewedPartitioning):
-        skewed = (whole, *(key for key in others if isinstance(key, SkewedPartitioning)))
+        skewed = [key for key in spread if isinstance(key, SkewedPartitioning)]
         single = {text: by for key in skewed for text, by in key.split_keys if by != BROADCAST}
         split_keys = tuple((text, single.get(text, BROADCAST)) for text, _ in whole.split_keys)
         whole = SkewedPartitioning(whole.columns, split_keys)
