@@ -20,10 +20,9 @@ from squall.planners.passes.share_constants import share_constants
 PLANNERS = ("greedy", "rete")
 SLOW_FACTOR = int(os.environ.get("SQUALL_AT_LENGTH", "12"))
 """The factor by which a law gets more examples in the slow tests."""
-FEW_EXAMPLES = os.environ.get("SQUALL_EXAMPLES") == "few"
-"""Whether each property is tried on a few examples only, as `make test` does."""
-FEW_FACTOR = 20
-"""The number by which `make test` divides the number of examples."""
+DIVISORS = {"few": 20, "some": 2, "all": 1}
+"""By how much the number of examples of each property is divided: in `make test`, in `make test-more`, and else."""
+DIVISOR = DIVISORS[os.environ.get("SQUALL_EXAMPLES", "all")]
 MIN_EXAMPLES = 3
 
 
@@ -34,8 +33,8 @@ def plan_with_shared_constants(system: System) -> Plan:
 
 
 def examples_of(number: int) -> int:
-    """Returns how many examples a property gets in this run: `number`, or a twentieth of it in `make test`."""
-    return max(MIN_EXAMPLES, number // FEW_FACTOR) if FEW_EXAMPLES else number
+    """Returns how many examples a property gets in this run: `number`, or a part of it (`SQUALL_EXAMPLES`)."""
+    return number if DIVISOR == 1 else max(MIN_EXAMPLES, number // DIVISOR)
 
 
 def examples(number: int) -> pytest.MarkDecorator:
