@@ -550,6 +550,19 @@ def test_help_loads_nothing_heavy() -> None:
     assert "squall run family.jena --source people.ttl" in run.stdout
 
 
+def test_a_run_over_files_loads_neither_clients_nor_engines() -> None:
+    """Each takes megabytes of memory, which are a tenth of what a small run takes."""
+    Path("in.ntt").write_text("1000 <urn:a> <urn:p> <urn:b> .\n")
+    code = "import sys\nfrom squall.cli import command\n"
+    code += "try: command(['run', 'family.jena', '--source', 'in.ntt', '--sink', 'out.nt'])\nexcept SystemExit: pass\n"
+    heavy = {"http.client", "ssl", "ctypes", "rdflib", "rich", "networkx", "pyarrow"}
+    code += f"print('heavy', sorted({heavy} & set(sys.modules)))"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.endswith("heavy []\n")
+    assert run.stderr.startswith("1 statement read")
+
+
 # explain and list
 
 

@@ -29,7 +29,7 @@ from squall.streams import Sources, open_sink, open_source
 from squall.testing import stream
 from squall.testing.strategies import event_streams, static_data
 from tests.conftest import Squall
-from tests.laws import FEW_EXAMPLES, examples, hold
+from tests.laws import FEW_EXAMPLES, examples, examples_of, hold
 from tests.test_durable import EACH, Kept, timed_lines
 
 PROGRAM = {
@@ -137,8 +137,8 @@ def test_the_remaining_rules_resume(many: int, tmp_path_factory: pytest.TempPath
     least, features = st.sampled_from([-1, 1 << 20]), frozenset[str]()
     data = {"events": event_streams(features=features), "facts": static_data(features=features)}
     hold(law, many, names=names, number=st.integers(1, 3), emitted=emitted, cuts=cuts, share=share, least=least, **data)
-    assert FEW_EXAMPLES or migrated > many / 4
-    assert FEW_EXAMPLES or refused > many / 10
+    assert FEW_EXAMPLES or migrated > examples_of(many) / 4
+    assert FEW_EXAMPLES or refused > examples_of(many) / 10
 
 
 def run(folder: Path, *names: str, migrate: bool = False, **changes: Any) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import re
@@ -39,6 +38,8 @@ class ResidentMemory:
 
 def release_memory() -> None:
     """Gives free memory back to the system, as far as the allocators can: what is in use lies between it."""
+    import ctypes  # takes half a megabyte itself
+
     gc.collect()
     with suppress(AttributeError, OSError):  # only the C library of GNU has it
         ctypes.CDLL(None).malloc_trim(0)

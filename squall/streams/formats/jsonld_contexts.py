@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urldefrag, urljoin, urlsplit
-from urllib.request import url2pathname
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from squall import plugins
 from squall.errors import SourceError
@@ -85,7 +84,7 @@ class ContextFiles:
         if (address := self._documents.get(_normalized(iri))) is not None:
             return parse(address, "stdin")
         if urlsplit(base).scheme == "file" and not urlsplit(reference).scheme and not urlsplit(reference).netloc:
-            path = url2pathname(urlsplit(iri).path)
+            path = unquote(urlsplit(iri).path)
             return Address(path, "file", path)
         raise Malformed(f"the context <{iri}> is not fetched: name its file by `--graph {iri}=FILE`", None)
 

@@ -10,12 +10,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
-from xml.sax.saxutils import XMLGenerator, escape
-from xml.sax.xmlreader import AttributesImpl
 
 from squall.errors import SinkError
 from squall.rdf import ALWAYS, XSD_STRING, Term, iri_text, is_blank, is_iri, parts
@@ -33,7 +29,7 @@ def json_line(evaluation: Evaluation) -> bytes:
 
 def srj(evaluation: Evaluation) -> bytes:
     """Returns a document of the JSON format, on one line."""
-    return _dumped(_json(evaluation, {"link": [_link(evaluation)]}))
+    return _dumped(_json(evaluation, {"link": [link_of(evaluation)]}))
 
 
 def _json(evaluation: Evaluation, head: dict[str, Any]) -> dict[str, Any]:
@@ -49,11 +45,11 @@ def _dumped(document: dict[str, Any]) -> bytes:
 
 def _json_term(term: Term) -> dict[str, str]:
     """Returns a term in the JSON format (section 3.2.2)."""
-    kind, text, attributes = _described(term)
+    kind, text, attributes = described(term)
     return {"type": kind, "value": text} | attributes
 
 
-def _described(term: Term) -> tuple[str, str, dict[str, str]]:
+def described(term: Term) -> tuple[str, str, dict[str, str]]:
     """Returns the kind and text of a term, and the datatype or language of a literal, for JSON and XML."""
     if is_iri(term):
         return "uri", iri_text(term), {}
@@ -65,83 +61,15 @@ def _described(term: Term) -> tuple[str, str, dict[str, str]]:
     return "literal", lexical, {} if datatype == XSD_STRING else {"datatype": datatype}
 
 
-def _link(evaluation: Evaluation) -> str:
+def link_of(evaluation: Evaluation) -> str:
     return iri_text(evaluation_iri(evaluation.time, evaluation.query))
-
-
-_ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-def _legal(text: str) -> str:
-    """Returns a text. Raises SinkError if XML 1.0 (section 2.2) cannot express it."""
-    if match := _ILLEGAL.search(text):
-        raise SinkError(f"XML cannot hold the character U+{ord(match[0]):04X}", hint="the format `srj` can")
-    return text
-
-
-class _Writer(XMLGenerator):
-    """A writer of XML elements."""
-
-    @contextmanager
-    def element(self, tag: str, /, **attributes: str) -> Iterator[None]:
-        self.startElement(tag, AttributesImpl({key: _legal(value) for key, value in attributes.items()}))
-        yield
-        self.endElement(tag)
-
-    def text(self, text: str) -> None:
-        """Writes a text. Carriage returns are references, since parsers read them as line feeds otherwise.
-
-        So are blanks at the ends, which some parsers strip.
-        """
-        core = _legal(text).strip(_BLANKS)
-        before, after = text.split(core, 1) if core else (text, "")
-        self.ignorableWhitespace(_references(before) + escape(core, {"\r": "&#13;"}) + _references(after))
-
-
-_BLANKS = " \t\n\r"
-
-
-def _references(text: str) -> str:
-    return "".join(f"&#{ord(character)};" for character in text)
 
 
 def srx(evaluation: Evaluation) -> bytes:
     """Returns a document of the XML format. Raises SinkError for a literal with a character that XML does not have."""
-    file = io.BytesIO()
-    xml = _Writer(file, "utf-8", short_empty_elements=True)
-    xml.startDocument()
-    with xml.element("sparql", xmlns="http://www.w3.org/2005/sparql-results#"):
-        _xml_head(xml, evaluation)
-        if evaluation.boolean is None:
-            _xml_results(xml, evaluation)
-        else:
-            with xml.element("boolean"):
-                xml.text(str(evaluation.boolean).lower())
-    xml.endDocument()
-    return file.getvalue() + b"\n"
+    from squall.streams.formats.xml_results import document  # the XML library loads that of HTTP, too
 
-
-def _xml_head(xml: _Writer, evaluation: Evaluation) -> None:
-    with xml.element("head"):
-        for name in evaluation.names if evaluation.boolean is None else ():
-            with xml.element("variable", name=name):
-                pass
-        with xml.element("link", href=_link(evaluation)):
-            pass
-
-
-def _xml_results(xml: _Writer, evaluation: Evaluation) -> None:
-    with xml.element("results"):
-        for row in evaluation.bindings:
-            with xml.element("result"):
-                for name, term in row.items():
-                    _xml_binding(xml, name, term)
-
-
-def _xml_binding(xml: _Writer, name: str, term: Term) -> None:
-    kind, text, attributes = _described(term)
-    with xml.element("binding", name=name), xml.element(kind, **attributes):
-        xml.text(text)
+    return document(evaluation)
 
 
 def srcsv(evaluation: Evaluation) -> bytes:

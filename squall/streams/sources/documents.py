@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote, urlsplit
-from urllib.request import url2pathname
+from urllib.parse import quote, unquote, urlsplit
 
 from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError, did_you_mean, raise_all
@@ -147,7 +146,7 @@ def path_of(document: Document, places: Mapping[str, str]) -> str:
         return places[document.iri]
     parts = urlsplit(document.iri)
     if parts.scheme == "file":
-        return url2pathname(parts.path)
+        return unquote(parts.path)
     if parts.scheme:
         raise UsageError(
             f"the graph <{document.iri}> is not loaded from there",
@@ -155,4 +154,4 @@ def path_of(document: Document, places: Mapping[str, str]) -> str:
             f"download it, and name its file: `--graph {document.iri}=FILE`",
         )
     folder = Path(document.origin.name).parent if document.origin else Path()
-    return str(folder / url2pathname(document.iri))
+    return str(folder / unquote(document.iri))
