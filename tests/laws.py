@@ -23,7 +23,7 @@ SLOW_FACTOR = int(os.environ.get("SQUALL_AT_LENGTH", "12"))
 DIVISORS = {"few": 20, "some": 2, "all": 1}
 """By how much the number of examples of each property is divided: in `make test`, in `make test-more`, and else."""
 DIVISOR = DIVISORS[os.environ.get("SQUALL_EXAMPLES", "all")]
-FEW_EXAMPLES = DIVISOR == DIVISORS["few"]
+FEW_EXAMPLES = os.environ.get("SQUALL_EXAMPLES") == "few"
 """Whether there are too few examples to say how many of them have to show something."""
 MIN_EXAMPLES = 3
 
