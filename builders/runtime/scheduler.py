@@ -80,7 +80,7 @@ class Scheduler(Generic[Batch]):
 
     def pending(self, component: Iterable[str]) -> bool:
         """Returns whether a node of the component has work."""
-        return any(id in self.inbox for id in component)
+        return not self.inbox.keys().isdisjoint(component)
 
     def pending_rows(self) -> dict[str, int]:
         """Returns the number of rows that wait for each node."""
