@@ -110,7 +110,18 @@ def test_a_late_event_needs_a_ledger() -> None:
 
 
 def test_importing_loads_no_engine_and_no_grammar() -> None:
-    heavy = {"lark", "pyspark", "pyarrow", "pandas", "rdflib", "networkx", "apache_beam", "http.client", "ctypes"}
+    heavy = {
+        "lark",
+        "pyspark",
+        "pyarrow",
+        "pandas",
+        "rdflib",
+        "networkx",
+        "apache_beam",
+        "http.client",
+        "urllib3",
+        "ctypes",
+    }
     code = f"import sys, squall; print(sorted({heavy} & set(sys.modules)))"
     root = Path(squall.__file__).parents[1]
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)

@@ -21,20 +21,30 @@ T = TypeVar("T")
 COMMON = ("format", "stream", "time", "idle", "retry", *COMMON_OPTIONS)
 """Options of all live sources."""
 
+CONNECT_TIMEOUT_S = 10.0
 _FIRST_DELAY, _MAX_DELAY = 0.1, 5.0
 """The seconds between two attempts to connect."""
 
 
 class ConnectionLost(Exception):
-    """A connection cannot be made, or was lost. It is tried again."""
+    """A connection cannot be made, or was lost. It is tried again.
+
+    Attributes:
+        retry_after: The seconds for which the other side wants to be left alone before that.
+    """
+
+    def __init__(self, reason: str, retry_after: float = 0.0) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
 
 
 class LiveSource(ABC):
     """A source that ends when the other side ends it, or when it is stopped.
 
     A lost connection is tried again after 0.1 s, then after twice as long each time, up to 5 s. Each delay is up to a
-    quarter shorter at random. After ``retry`` ms (60000) the source gives up. The first connection is tried only once.
-    Delays also grow if connections are made and lost again without an event.
+    quarter shorter at random. If the other side says when to try again, the delay begins then, at most ``retry`` ms
+    later. After ``retry`` ms (60000) the source gives up. The first connection is tried only once. Delays also grow if
+    connections are made and lost again without an event.
 
     Attributes:
         options: The options besides the common ones.
@@ -124,7 +134,7 @@ class LiveSource(ABC):
 
     def _wait(self, pauses: Iterator[float], error: ConnectionLost) -> None:
         """Waits until the next attempt. Raises SourceError if there is none."""
-        delay = next(pauses, None)
+        delay = delay_after(error, pauses, self.retry / 1000)
         if delay is None:
             raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
         self.stopped.wait(delay)
@@ -152,3 +162,17 @@ def delays(seconds: float, first: float = _FIRST_DELAY) -> Iterator[float]:
     while (remaining := end - time.monotonic()) > 0:
         yield min(delay * random.uniform(0.75, 1), remaining)
         delay = min(2 * delay, _MAX_DELAY)
+
+
+def delay_after(problem: object, pauses: Iterator[float], retry_s: float) -> float | None:
+    """Returns the seconds to wait after a problem before the next attempt; None if there are no more attempts.
+
+    Args:
+        problem: The problem. It may be a ConnectionLost that says when to try again.
+        pauses: The delays (`delays`).
+        retry_s: The longest time for which the other side can put the attempt off, in seconds.
+    """
+    delay = next(pauses, None)
+    if delay is not None and isinstance(problem, ConnectionLost):
+        delay += min(problem.retry_after, retry_s)  # added, so that clients of a server do not all come back at once
+    return delay

@@ -6,17 +6,19 @@ Server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.ht
 from __future__ import annotations
 
 import hashlib
+import io
 import socket
 import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
-from http.client import HTTPException, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import IO, Any, cast
 from urllib.parse import urlsplit
+
+from urllib3 import BaseHTTPResponse, PoolManager
 
 from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
@@ -32,21 +34,20 @@ from squall.streams.formats import (
     of_media_type,
     of_path,
 )
-from squall.streams.formats.compression import check_installed, decompressed, decompressing, errors
-from squall.streams.formats.reading import ReadProgress, decode
-from squall.streams.live.base import ConnectionLost
+from squall.streams.formats.compression import check_installed, decompressed, errors
+from squall.streams.formats.reading import decode
+from squall.streams.live.base import CONNECT_TIMEOUT_S, ConnectionLost
 from squall.streams.live.events import EventStream
-from squall.streams.live.http_client import CONNECT_TIMEOUT_S, MAX_REDIRECTS, Client, connected, redirected
+from squall.streams.live.http_client import connected, get, post
 from squall.streams.live.messages import CONTENT_TYPES, Message, MessageSink, MessageSource
 from squall.streams.live.serving import ServingSink
 from squall.streams.live.web import Target, listening_target, target
 from squall.streams.sinks import Sink
+from squall.streams.sources.byte_streams import CompressedFile, StoredFile
 
 MIN_RESPONSE_TIMEOUT_S = 1.0
 _CHUNK = 1 << 16
 _SHUTDOWN_POLL_S = 0.1
-_TRANSIENT_STATUSES = (408, 425, 429, 500, 502, 503, 504)
-"""Status codes after which the same request may succeed later."""
 _ENCODINGS = {"gzip": "gz", "x-gzip": "gz", "zstd": "zst"}
 """Compressions by their names in HTTP."""
 _MEDIA_TYPES = tuple(
@@ -108,8 +109,11 @@ class HttpSource(MessageSource):
             began = time.monotonic()
             with self._response() as (place, response):
                 if response is None:
-                    return
-                yield from self._responses(place, response)
+                    yield ()  # the end of an event stream, or nothing new
+                elif _media_type(response) == "text/event-stream":
+                    yield from self._events_of(response)
+                else:
+                    yield self._body(response, place)
             if self._is_stream:
                 return
             self.stopped.wait(max(0.0, began + self.poll / 1000 - time.monotonic()))
@@ -145,51 +149,28 @@ class HttpSource(MessageSource):
     def close(self) -> None:
         pass
 
+    def _on_connection(self, connection: socket.socket) -> None:
+        self._socket = connection
+        if self.stopped.is_set():
+            self.interrupt()
+
     def interrupt(self) -> None:
         if self._socket is not None:
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
 
     @contextmanager
-    def _response(self) -> Iterator[tuple[Target, HTTPResponse | None]]:
-        """Provides the response to a request, and where it is from; None if the source is stopped meanwhile.
+    def _response(self) -> Iterator[tuple[Target, BaseHTTPResponse | None]]:
+        """Provides the response to a request, and where it is from; None if there is nothing (new).
 
         Raises:
             ConnectionLost: There is no connection, or no longer.
-            SourceError: The server redirects too often, or to where nothing may be read.
+            SourceError: The server refuses the request, or redirects it to where nothing may be read.
         """
-        place, redirects = self.target, 0
-        try:
-            while True:
-                client = connected(place)
-                with closing(client.connection) as connection:
-                    self._socket = connection.sock
-                    connection.request("GET", client.path, headers={**self._headers(place), **client.headers})
-                    if self.stopped.is_set():
-                        yield place, None
-                        return
-                    response = connection.getresponse()
-                    other = redirected(place, response, self.uri)
-                    if other is None:
-                        yield place, response
-                        return
-                place, redirects = other, redirects + 1
-                if redirects > MAX_REDIRECTS:
-                    raise SourceError(f"`{self.uri}` cannot be read: more than {MAX_REDIRECTS} redirects")
-        except (OSError, HTTPException) as error:
-            where = f"{place.host}, to which it redirects: " if redirects else ""
-            raise ConnectionLost(f"{where}{str(error) or type(error).__name__}") from error
-
-    def _responses(self, place: Target, response: HTTPResponse) -> Iterator[Sequence[Event]]:
-        _check_transient(response)
-        if response.status in (204, 304):
-            yield ()  # the end of an event stream
-            return
-        self._check_status(response)
-        if response.headers.get_content_type() == "text/event-stream":
-            yield from self._events_of(response)
-        else:
-            yield self._body(response, place)
+        with get(self.target, self._headers, self._on_connection, self.uri) as (place, response):
+            if response.status not in (200, 204, 304):
+                raise SourceError(f"`{self.uri}` cannot be read: the server answers {response.status}")
+            yield place, response if response.status == 200 else None
 
     def content(self) -> bytes:
         """Returns the document that the server has now, decompressed.
@@ -199,45 +180,27 @@ class HttpSource(MessageSource):
         """
         try:
             with self._response() as (_, response):
-                assert response is not None  # it is not stopped
-                _check_transient(response)
-                self._check_status(response)
-                data, most = response.read(self.max_message_bytes + 1), self.max_message_bytes
-                if name := self._compression(response):
-                    data = self._decompressed(data, name)
-                if len(data) > most or response.length:
-                    raise ConnectionLost(f"it is longer than {most} bytes, or cut off")
-                return data
-        except ConnectionLost as error:
+                if response is None:
+                    raise ConnectionLost("the server has no content")
+                return self._bytes(response)
+        except (ConnectionLost, ValueError) as error:
             raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
 
-    def _document(self, place: Target, response: HTTPResponse) -> Iterator[Sequence[Event]]:
+    def _document(self, place: Target, response: BaseHTTPResponse) -> Iterator[Sequence[Event]]:
         """Yields the events of a document of any length."""
-        _check_transient(response)
-        if response.status == 204:
-            return
-        self._check_status(response)
-        if response.headers.get_content_type() == "text/event-stream":
+        if _media_type(response) == "text/event-stream":
             hint = "give it with --source, or save its data in a file first"
             raise SourceError(f"`{self.uri}` is a stream of events: it cannot be static", hint=hint)
         self._detect_format(response, place)
-        body = _Body(response, self.reading)
+        body = StoredFile(cast(io.FileIO, response), self.reading)
         compression = self._compression(response)
-        file = _Decompressed(decompressing(cast(IO[bytes], body), compression)) if compression else body
-        settings, reading = self.settings, self.reading
+        file = cast(IO[bytes], CompressedFile(body, compression) if compression else body)
         try:
-            yield from decode(
-                cast(IO[bytes], file), self.uri, self.format, settings, self.ledger, reading, base=place.url
-            )
+            yield from decode(file, self.uri, self.format, self.settings, self.ledger, self.reading, base=place.url)
         except errors() as error:
             raise ConnectionLost(str(error)) from error
 
-    def _check_status(self, response: HTTPResponse) -> None:
-        """Raises SourceError if there is nothing to read."""
-        if response.status != 200:
-            raise SourceError(f"`{self.uri}` cannot be read: the server answers {response.status}")
-
-    def _detect_format(self, response: HTTPResponse, place: Target) -> None:
+    def _detect_format(self, response: BaseHTTPResponse, place: Target) -> None:
         """Sets the format by the media type of a response, or by the path to which a server redirects.
 
         The address decides it first, by its option; and by its ending if the media type is unknown.
@@ -247,7 +210,7 @@ class HttpSource(MessageSource):
         """
         if not self._is_format_open:
             return
-        media_type = response.headers.get_content_type()
+        media_type = _media_type(response)
         if (format := of_media_type(media_type)) is not None:
             check_library(format.name)
             self.format = format
@@ -260,7 +223,7 @@ class HttpSource(MessageSource):
             problem = f"its media type `{media_type}` is none of RDF, and its path has no ending of RDF"
             raise SourceError(f"the format of `{self.uri}` is unknown: {problem}", hint="name it: `?format=ttl`")
 
-    def _compression(self, response: HTTPResponse) -> str:
+    def _compression(self, response: BaseHTTPResponse) -> str:
         """Returns how a body is compressed. A server may say what the ending says already. Raises SourceError."""
         encoding = response.headers.get("Content-Encoding", "identity").lower()
         if encoding == "identity":
@@ -279,7 +242,7 @@ class HttpSource(MessageSource):
             headers["If-None-Match"] = self._tag
         return headers
 
-    def _events_of(self, response: HTTPResponse) -> Iterator[Sequence[Event]]:
+    def _events_of(self, response: BaseHTTPResponse) -> Iterator[Sequence[Event]]:
         if self._is_format_open and not self._has_ending:
             hint = "name it: `?format=nt`"
             raise SourceError(f"`{self.uri}` does not say the format of its events", hint=hint)
@@ -302,39 +265,36 @@ class HttpSource(MessageSource):
         if not self.stopped.is_set():
             raise ConnectionLost("the server has ended the stream")
 
-    def _body(self, response: HTTPResponse, place: Target) -> list[Event]:
+    def _body(self, response: BaseHTTPResponse, place: Target) -> list[Event]:
         self._detect_format(response, place)
-        data = response.read(self.max_message_bytes + 1)
-        if response.length and len(data) <= self.max_message_bytes:
-            raise ConnectionLost(f"an answer ends {response.length} bytes too early")
-        self._tag = response.headers.get("ETag", "")
-        reason = ""
-        if name := self._compression(response):
-            try:
-                data = self._decompressed(data, name)
-            except ConnectionLost as error:
-                reason = str(error)
-        if len(data) > self.max_message_bytes:
-            reason = f"an answer is longer than {self.max_message_bytes} bytes"
-        if reason:
+        try:
+            data = self._bytes(response)
+        except ValueError as error:
             self.reading.malformed += 1
-            self.ledger.record("malformed", self.uri, None, reason, "")
+            self.ledger.record("malformed", self.uri, None, str(error), "")
             return []
         if self.format.timed and self._is_repeated(data):
             return []
         return self.events([self._message(data)], place.url)
 
+    def _bytes(self, response: BaseHTTPResponse) -> bytes:
+        """Returns a body, decompressed. Raises ValueError if it is too long, or cannot be decompressed."""
+        limit = self.max_message_bytes
+        data = response.read(limit + 1) + response.read(1)  # the last read raises HTTPError if the body is cut off
+        self._tag = response.headers.get("ETag", "")
+        if name := self._compression(response):
+            try:
+                data = decompressed(data, name, limit + 1)
+            except errors() as error:
+                raise ValueError(f"an answer cannot be decompressed: {error}") from error
+        if len(data) > limit:
+            raise ValueError(f"an answer is longer than {limit} bytes")
+        return data
+
     def _is_repeated(self, data: bytes) -> bool:
         """Returns whether a body is the last one again. Its statements have been read, and would be late."""
         before, self._digest = self._digest, hashlib.blake2b(data, digest_size=16).hexdigest()
         return self._digest == before
-
-    def _decompressed(self, data: bytes, name: str) -> bytes:
-        """Returns a decompressed body, which may be too long. Raises ConnectionLost if that is not possible."""
-        try:
-            return decompressed(data, name, self.max_message_bytes + 1)
-        except errors() as error:
-            raise ConnectionLost(f"an answer cannot be decompressed: {error}") from error
 
     def _message(self, data: bytes) -> Message:
         self._count += 1
@@ -352,12 +312,12 @@ class HttpSink(MessageSink):
         self.target, address = target(address)
         super().__init__(address)
         self.patience = max(self.retry / 1000, min_response_timeout)
-        self._client: Client | None = None
+        self._client: PoolManager | None = None
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:
         try:
             self._client = connected(self.target, self.patience)
-        except OSError as error:
+        except ConnectionLost as error:
             self.fail(error)
 
     def send(self, data: bytes) -> None:
@@ -368,25 +328,18 @@ class HttpSink(MessageSink):
 
     def disconnect(self) -> None:
         if self._client is not None:
-            self._client.connection.close()
+            self._client.clear()
 
-    def _post(self, data: bytes) -> str | None:
+    def _post(self, data: bytes) -> ConnectionLost | None:
         """Posts a message. Returns the problem if it may succeed later, or None. Raises SinkError if it cannot."""
         assert self._client is not None
-        connection, path, proxy_headers = self._client
-        media_type = CONTENT_TYPES.get(self.format, "text/plain; charset=utf-8")
-        headers = {"Content-Type": media_type, **self.target.headers, **proxy_headers}
+        headers = {"Content-Type": CONTENT_TYPES.get(self.format, "text/plain; charset=utf-8"), **self.target.headers}
         if self.identity:
             headers["Idempotency-Key"] = self.identity
         try:
-            connection.request("POST", path, data, headers)
-            response = connection.getresponse()
-            response.read()
-        except (OSError, HTTPException) as error:
-            connection.close()  # the next request connects again
-            return str(error) or type(error).__name__
-        if response.status in _TRANSIENT_STATUSES:
-            return f"the server answers {response.status}"
+            response = post(self._client, self.target, headers, data)
+        except ConnectionLost as error:
+            return error
         if not 200 <= response.status < 300:
             place = f": it is at `{location}`" if (location := response.headers.get("Location")) else ""
             self.fail(f"the server answers {response.status}{place}")
@@ -470,34 +423,6 @@ def open_sink(address: Address) -> Sink:
     return HttpServer(address) if address.flag("listen") else HttpSink(address)
 
 
-class _Body:
-    """The body of a response as a file."""
-
-    def __init__(self, response: HTTPResponse, reading: ReadProgress) -> None:
-        self._response = response
-        self._reading = reading
-
-    def read(self, size: int = -1) -> bytes:
-        """Reads some bytes. Raises EOFError if the body is cut off."""
-        data = self._response.read1(size)
-        self._reading.bytes += len(data)
-        if not data and self._response.length:
-            raise EOFError(f"it ends {self._response.length} bytes too early")
-        return data
-
-
-class _Decompressed:
-    """The decompressed bytes of a file."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def read(self, size: int = -1) -> bytes:
-        data: bytes = self._file.read1(size)
-        return data
-
-
-def _check_transient(response: HTTPResponse | None) -> None:
-    """Raises ConnectionLost if the same request may succeed later."""
-    if response is not None and response.status in _TRANSIENT_STATUSES:
-        raise ConnectionLost(f"the server answers {response.status}")
+def _media_type(response: BaseHTTPResponse) -> str:
+    """Returns the media type of a body, without parameters."""
+    return response.headers.get("Content-Type", "text/plain").partition(";")[0].strip().lower()

@@ -20,7 +20,7 @@ from squall.streams.formats.output_formats import BINARY, EVALUATIONS, LINES, ME
 from squall.streams.formats.rdf_patch import transaction
 from squall.streams.formats.reading import ReadProgress, Settings, decode
 from squall.streams.formats.results import DOCUMENTS
-from squall.streams.live.base import LiveSource, delays
+from squall.streams.live.base import LiveSource, delay_after, delays
 
 T = TypeVar("T")
 IDENTITY = "squall-id"
@@ -203,7 +203,7 @@ class MessageSink:
         """
         pauses = delays(self.retry / 1000)
         while (problem := attempt()) is not None:
-            if (delay := next(pauses, None)) is None:
+            if (delay := delay_after(problem, pauses, self.retry / 1000)) is None:
                 self.fail(problem)
             time.sleep(delay)
 

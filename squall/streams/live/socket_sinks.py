@@ -19,9 +19,9 @@ from squall.streams.dead_letters import DeadLetterFile
 from squall.streams.formats import rdf_messages
 from squall.streams.formats.output_formats import MESSAGES, check_format
 from squall.streams.formats.results import DOCUMENTS
-from squall.streams.live.base import delays
+from squall.streams.live.base import CONNECT_TIMEOUT_S, delays
 from squall.streams.live.serving import ServingSink
-from squall.streams.live.sockets import CONNECT_TIMEOUT_S, SocketAddress, error_text
+from squall.streams.live.sockets import SocketAddress, error_text
 from squall.streams.live.tls import CERTIFICATES
 from squall.streams.sinks import Sink, StreamSink
 

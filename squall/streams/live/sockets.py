@@ -19,10 +19,9 @@ from squall.streams.address import Address
 from squall.streams.formats import MAX_UNIT_BYTES
 from squall.streams.formats.reading import decode
 from squall.streams.live import tls
-from squall.streams.live.base import ConnectionLost, LiveSource
+from squall.streams.live.base import CONNECT_TIMEOUT_S, ConnectionLost, LiveSource
 from squall.streams.live.buffer import Buffer
 
-CONNECT_TIMEOUT_S = 10.0
 _STOP_POLL_S = 0.2
 """The seconds between two checks whether a listening source was stopped."""
 _MAX_BUFFERED_BATCHES = 64

@@ -66,13 +66,17 @@ def target(address: Address) -> tuple[Target, Address]:
     query = [(name.removeprefix(_QUERY), value) for name, value in address.options if name.startswith(_QUERY)]
     headers = {name.removeprefix(_HEADER): value for name, value in address.options if name.startswith(_HEADER)}
     if endpoint.user is not None:
-        login = f"{endpoint.user}:{endpoint.password or ''}".encode()
-        headers["Authorization"] = f"Basic {b64encode(login).decode()}"
+        headers["Authorization"] = basic_authorization(f"{endpoint.user}:{endpoint.password or ''}")
     if any(character in value for value in headers.values() for character in "\r\n"):
         raise UsageError(f"`{address.text}` has a header with a line end in it")
     path = "/" + quote(endpoint.path, safe="/:@!$&'()*+,;=-._~") + (f"?{urlencode(query)}" if query else "")
     names = [name for name, _ in address.options if name.startswith((_QUERY, _HEADER)) or name in CERTIFICATES]
     return Target(endpoint, tls, path, headers, address.get("ca")), address.without(*names)
+
+
+def basic_authorization(login: str) -> str:
+    """Returns the header of a user and a password, with a colon between them (RFC 7617)."""
+    return f"Basic {b64encode(login.encode()).decode()}"
 
 
 def listening_target(address: Address) -> Target:
