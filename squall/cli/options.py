@@ -97,7 +97,22 @@ PROFILE = cloup.option(
     "--profile", default="default", show_default=True, metavar="NAME", shell_complete=completers.profiles,
     help="Behave like another engine: csparql, cqels, rspql, jena, instans or squall2013.",
 )  # fmt: skip
-MEANING = (ENTAILMENT, SAME_AS, SAME_AS_ANSWERS, SCHEMA, SPECIALISE, LENIENT, PREFIX, PREFIXES, PROFILE)
+
+
+def _import(context: click.Context, parameter: click.Parameter, paths: Sequence[Path]) -> None:
+    if paths and not context.resilient_parsing:
+        from squall.functions import python_files
+
+        for path in paths:
+            python_files.load(path)
+
+
+IMPORT = cloup.option(
+    "--import", type=FILE, multiple=True, expose_value=False, callback=_import, metavar="FILE",
+    shell_complete=completers.files,
+    help="A Python file that registers functions and aggregates for the programs (docs/extending.md).",
+)  # fmt: skip
+MEANING = (ENTAILMENT, SAME_AS, SAME_AS_ANSWERS, SCHEMA, SPECIALISE, LENIENT, PREFIX, PREFIXES, PROFILE, IMPORT)
 """What programs mean, for all commands that compile them for a run."""
 GRAPH = cloup.option(
     "--graph", "graphs", multiple=True, metavar="IRI=FILE",

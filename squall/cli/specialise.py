@@ -6,7 +6,18 @@ import click
 import cloup
 
 from squall.cli import completers, messages
-from squall.cli.options import LENIENT, PREFIX, PREFIXES, QUIET, RULES, VERBOSE, Command, check_files, prefixes_of
+from squall.cli.options import (
+    IMPORT,
+    LENIENT,
+    PREFIX,
+    PREFIXES,
+    QUIET,
+    RULES,
+    VERBOSE,
+    Command,
+    check_files,
+    prefixes_of,
+)
 from squall.cli.programs import system_writer
 from squall.errors import UsageError
 from squall.wording import counted
@@ -24,6 +35,7 @@ from squall.wording import counted
     LENIENT,
     PREFIX,
     PREFIXES,
+    IMPORT,
 )  # fmt: skip
 @cloup.option_group(
     "Output",

@@ -11,7 +11,7 @@ import cloup
 
 from squall.cli import completers, messages
 from squall.cli.inputs import places_of
-from squall.cli.options import CONTEXTS, FAILED, PREFIX, PREFIXES, QUIET, VERBOSE, Command, prefixes_of
+from squall.cli.options import CONTEXTS, FAILED, IMPORT, PREFIX, PREFIXES, QUIET, VERBOSE, Command, prefixes_of
 from squall.cli.written_files import check_written_files
 from squall.errors import SquallError, UsageError, raise_all, single_errors
 from squall.wording import counted
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @cloup.command(cls=Command)
 @cloup.argument("requests", nargs=-1, required=True, metavar="REQUEST...", shell_complete=completers.files)
-@cloup.option_group("Program", PREFIX, PREFIXES)
+@cloup.option_group("Program", PREFIX, PREFIXES, IMPORT)
 @cloup.option_group(
     "Input",
     cloup.option(

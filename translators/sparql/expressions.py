@@ -165,7 +165,7 @@ class Expressions:
         try:
             function = functions.lookup(name)
         except PluginError as error:
-            hint = error.hint or "`squall list` shows the functions that there are; others come as plug-ins"
+            hint = error.hint or "`squall list` shows the functions that there are; `--import FILE.py` adds your own"
             self.state.notes.fail(error.message, call.origin, hint)
             return _UNKNOWN
         if not self.check_arity(call.function, function, len(arguments), call.origin):
