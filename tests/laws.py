@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from squall.contracts import Output
 from squall.model import System
 from squall.plan import Plan
 from squall.planners import rete
@@ -51,7 +50,7 @@ def hold(law: Callable[..., None], many: int, **strategies: st.SearchStrategy[An
 
 
 def hold_with_outputs(
-    law: Callable[..., Sequence[Output]], many: int, min_share: float = 0.3, **strategies: st.SearchStrategy[Any]
+    law: Callable[..., Sequence[object]], many: int, min_share: float = 0.3, **strategies: st.SearchStrategy[Any]
 ) -> None:
     """Runs a law on examples that hypothesis draws from the strategies, and fails if few of them show something.
 
