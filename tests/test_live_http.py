@@ -168,6 +168,28 @@ def test_stopping_disconnects_from_a_silent_server(answer: str) -> None:
         process.set()
 
 
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_a_stream_may_be_chunked(is_complete: bool) -> None:
+    """Chunks and events have nothing to do with each other."""
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Type", "text/event-stream")
+        request.send_header("Transfer-Encoding", "chunked")
+        request.end_headers()
+        data = event(1, "one") + event(2, "two")
+        for chunk in (data[:7], data[7:60], data[60:]):
+            request.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+        request.wfile.write(b"0\r\n\r\n" if is_complete else b"ff\r\nid: three")
+        request.close_connection = True
+
+    with serving(answer, status(204)) as server:
+        with Run(server.opened("?format=ntt")) as run:
+            assert run.end() == [1, 2]
+        assert [headers.get("Last-Event-ID") for _, headers, _ in server.asked] == [None, "two"]
+        assert server.asked[0][1]["Accept-Encoding"] == "identity"
+
+
 def test_each_polled_document_is_a_message() -> None:
     answers = [status(200, line(1), ETag='"a"'), status(304), status(204), status(500), status(200, line(2) + b"x\n")]
     ledger = DeadLetterFile()

@@ -143,12 +143,6 @@ class HttpSource(MessageSource):
         else:
             self._digest = state["digest"]
 
-    def acknowledge(self, position: str) -> None:
-        """Does nothing: the server expects no acknowledgements."""
-
-    def close(self) -> None:
-        pass
-
     def _on_connection(self, connection: socket.socket) -> None:
         self._socket = connection
         if self.stopped.is_set():
@@ -322,9 +316,6 @@ class HttpSink(MessageSink):
 
     def send(self, data: bytes) -> None:
         self.retry_until_done(lambda: self._post(data))
-
-    def flush(self) -> None:
-        pass
 
     def disconnect(self) -> None:
         if self._client is not None:

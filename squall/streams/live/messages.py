@@ -77,6 +77,12 @@ class MessageSource(LiveSource):
         """Returns the position behind the last batch (`squall.streams.sources.files.Acknowledging`)."""
         return self.reached
 
+    def acknowledge(self, position: str) -> None:
+        """Acknowledges what has been processed, if the other side expects that."""
+
+    def close(self) -> None:
+        """Closes the source."""
+
     def events(self, messages: Sequence[Message], base: str | None = None) -> list[Event]:
         """Parses messages to events. Relative IRIs in them are resolved against a base."""
         return [event for message in messages for batch in self._read(message, base) for event in batch]
@@ -147,9 +153,8 @@ class MessageSink:
     def send(self, data: bytes) -> None:
         """Sends one message. Raises SinkError if that fails."""
 
-    @abstractmethod
     def flush(self) -> None:
-        """Waits until all messages have arrived (`squall.streams.sinks.Flushable`)."""
+        """Waits until all messages have arrived (`squall.streams.sinks.Flushable`), unless `send` does."""
 
     @abstractmethod
     def disconnect(self) -> None:

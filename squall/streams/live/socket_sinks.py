@@ -7,7 +7,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -133,23 +133,19 @@ class _SocketWriter(io.RawIOBase):
         pauses = delays(self._retry / 1000)
         while True:
             try:
+                if self._connection.fileno() < 0:
+                    self._connection = self._place.connect()
                 self._connection.sendall(data)
                 self._has_sent = True
                 return len(data)
             except OSError as error:
+                self._connection.close()
                 if self._has_sent:
                     self._lose(error_text(error))
                 self._has_sent = False
-                self._reconnect(pauses, error)
-
-    def _reconnect(self, pauses: Iterator[float], error: OSError) -> None:
-        for delay in pauses:
-            time.sleep(delay)
-            with suppress(OSError):
-                self._connection.close()
-                self._connection = self._place.connect()
-                return
-        raise ConnectionError(error.errno, error_text(error)) from error
+                if (delay := next(pauses, None)) is None:
+                    raise ConnectionError(error.errno, error_text(error)) from error
+                time.sleep(delay)
 
     def close(self) -> None:
         if not self.closed:

@@ -69,12 +69,6 @@ class WebSocketSource(MessageSource):
         except (OSError, InvalidHandshake) as error:
             raise ConnectionLost(str(error) or type(error).__name__) from error
 
-    def acknowledge(self, position: str) -> None:
-        """Does nothing: the server expects no acknowledgements."""
-
-    def close(self) -> None:
-        pass
-
     def _messages(self, connection: ClientConnection) -> list[Message]:
         try:
             data = connection.recv(_POLL_S, decode=False)
@@ -109,9 +103,6 @@ class WebSocketSink(MessageSink):
 
     def send(self, data: bytes) -> None:
         self.retry_until_done(lambda: self._try_send(data))
-
-    def flush(self) -> None:
-        pass
 
     def disconnect(self) -> None:
         self._open.close()
