@@ -5,11 +5,13 @@ It leaves out what Spark adds (sources, Parquet, processes), so that tests can t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import islice, pairwise
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow
 
@@ -18,16 +20,20 @@ from squall.builders.distributed.exec import state_cache
 from squall.builders.distributed.exec.logged_batches import LoggedBatches
 from squall.builders.distributed.exec.micro_batch import batches_of
 from squall.builders.distributed.exec.program import Program
+from squall.builders.distributed.exec.routing import Router
 from squall.builders.distributed.exec.state_cache import StateCache
 from squall.builders.distributed.io.engine import Folder, NodeMetrics, Read
 from squall.builders.distributed.io.parsing import Parsed
 from squall.builders.distributed.io.records import STATE, DeadLetter, WorkerStep, from_arrow, to_arrow
+from squall.builders.distributed.plan.buckets import BROADCAST_BUCKET
 from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.distributed.plan.physical_plan import PhysicalPlan, physical_plan
 from squall.builders.distributed.plan.skew import SkewedKeys
 from squall.builders.distributed.plan.stages import NO_SKEWED_KEYS
 from squall.builders.distributed.plan.strategy import BatchLimits
+from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.tuning import DEFAULT_TUNING
+from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
@@ -98,12 +104,31 @@ class MemoryEngine(ToyEngine):
     """The toy engine, with workers that cache state and may fail."""
 
     files: MemoryFiles
+    router: Router
 
     def task(self, step: WorkerStep, records: Records, number: int) -> Records:
-        if self.files.workers is None:
-            return super().task(step, records, number)
         self.files.task = number
-        return self.files.workers.work(step, list(to_arrow(records)))
+        workers = self.files.workers
+        with self._checked_partition(number) if records else nullcontext():
+            return super().task(step, records, number) if workers is None else workers.work(step, [*to_arrow(records)])
+
+    @contextmanager
+    def _checked_partition(self, number: int) -> Iterator[None]:
+        """Checks that nodes of a task get rows of its partition only, also from other nodes of the task.
+
+        Partitionings say which rows stay in their task from node to node. If they are wrong, the outputs do not always
+        show it.
+        """
+        put, router, partitions = Dataflow.put, self.router, self.partitions
+
+        def checked(self: Dataflow, address: Address, deltas: Sequence[Delta]) -> None:
+            if address[0] in self.operators and address in router.key_functions:
+                buckets = {router.bucket(address, delta) for delta in deltas} - {BROADCAST_BUCKET}
+                assert {bucket % partitions for bucket in buckets} <= {number}, f"{address} gets rows of another task"
+            put(self, address, deltas)
+
+        with patch.object(Dataflow, "put", checked):
+            yield
 
 
 def run(
@@ -155,6 +180,7 @@ def run(
 
     def restarted_job() -> LoggedBatches:
         engine = MemoryEngine(files, workers.draw.choice([2, 3, 5]) if workers is not None else 3)
+        engine.router = program.router()
         is_staged = program.physical.strategy.is_staged
         measured = replace(program, measure=node_metrics is not None or (is_staged and measures()))
         return batches_of(engine, files, measured, limits, max_update_steps)
