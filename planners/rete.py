@@ -73,6 +73,7 @@ from squall.planners.lowering.rule_plans import (
 from squall.planners.lowering.scope import Names, is_closed, mentioned, single_use_variables
 from squall.planners.passes.canonical_columns import canonical_columns
 from squall.planners.passes.eliminate_distinct import eliminate_distinct
+from squall.planners.passes.join_by_equality import join_by_equality
 from squall.planners.passes.join_order import order_joins
 from squall.planners.passes.merge_matches import merge_matches
 from squall.planners.passes.prune_columns import prune_columns
@@ -92,6 +93,7 @@ PASSES: tuple[Pass, ...] = (
     order_joins,  # the cheapest joins come first
     share_constants,  # the new order may allow more sharing
     push_filters,  # filters apply as early as possible
+    join_by_equality,  # what a filter compares for equality becomes the key of a join
     prune_columns,  # columns that nothing reads are dropped
     eliminate_distinct,  # duplicates stay where no consequence depends on them
     merge_matches,  # patterns that differ in a constant, and are united anyway, become one

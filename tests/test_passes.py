@@ -38,6 +38,7 @@ from squall.plan.operators import (
 from squall.plan.operators import Filter as Condition
 from squall.planners import rete
 from squall.planners.passes.eliminate_distinct import eliminate_distinct
+from squall.planners.passes.join_by_equality import join_by_equality
 from squall.planners.passes.join_order import order_joins
 from squall.planners.passes.prune_columns import prune_columns
 from squall.planners.passes.push_filters import push_filters
@@ -142,6 +143,11 @@ PROGRAMS: dict[str, tuple[Sequence[rete.Pass], str, Window]] = {
     "tests": (
         (push_filters,),
         "[r: (?x :p ?y) (?x :q ?z) (?z :r ?w) lessThan(?y, 5) notEqual(?y, ?z) -> (?x :s ?w)]",
+        LANDMARK,
+    ),
+    "equality": (
+        (join_by_equality,),
+        "[r: (?x :p ?y) (?z :q ?w) equal(?y, ?w) notEqual(?x, ?z) -> (?x :s ?z)]",
         LANDMARK,
     ),
     "columns": (

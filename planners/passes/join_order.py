@@ -6,7 +6,8 @@ of rows that go in and come out, by statistics or by guesses about patterns (`sq
 by the number of bodies that could start with the same join, because they share it.
 
 If costs differ little, the join that is nearer to the sources wins, which shortens the longest path of a row through
-the plan. Parts without a shared variable are joined last.
+the plan. Parts without a shared variable are joined last; of these, parts first that a test of equality compares
+(`squall.planners.passes.join_by_equality`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import NamedTuple
 
 from squall.plan import Node, Plan
 from squall.plan.cardinality import Profile, Statistics, join_profile, profiles
-from squall.plan.operators import Join, Project
+from squall.plan.operators import Join, Project, columns_of
+from squall.planners.passes.join_by_equality import equality_tests
 from squall.planners.passes.rewrite import Rewrite
 
 Names = tuple[int, ...]
@@ -60,11 +62,13 @@ class _JoinTree:
         node: The last join of the tree.
         root: The variables of the columns that the result has to have.
         parts: The parts.
+        compared: The variables of both sides of each test of equality that all rows of the body have to pass.
     """
 
     node: Node
     root: Names
     parts: list[_JoinedPart]
+    compared: Sequence[tuple[frozenset[int], frozenset[int]]] = ()
 
 
 class _Relation(NamedTuple):
@@ -155,6 +159,19 @@ def _connected_pairs(parts: Sequence[_JoinedPart]) -> list[tuple[int, int]]:
     return [(left, right) for left, right in _pairs(len(parts)) if not names[left].isdisjoint(names[right])]
 
 
+def _compared_pairs(tree: _JoinTree) -> list[tuple[int, int]]:
+    """Returns the positions of each two parts that a test of equality compares."""
+    names = [frozenset(part.names) for part in tree.parts[:MAX_PAIRED_PARTS]]
+    return [
+        (left, right)
+        for left, right in _pairs(len(names))
+        if any(
+            (first <= names[left] and second <= names[right]) or (first <= names[right] and second <= names[left])
+            for first, second in tree.compared
+        )
+    ]
+
+
 class _JoinOrdering(Rewrite):
     def __init__(self, plan: Plan, statistics: Statistics | None) -> None:
         super().__init__(plan)
@@ -191,7 +208,15 @@ class _JoinOrdering(Rewrite):
             )
             for id, names in leaves
         ]
-        return _JoinTree(node, tuple([_representative(name, equal_to) for name in root]), parts)
+        names = tuple([_representative(name, equal_to) for name in root])
+        return _JoinTree(node, names, parts, [*self.compared(node, names)])
+
+    def compared(self, node: Node, root: Names) -> Iterator[tuple[frozenset[int], frozenset[int]]]:
+        """Yields the variables of both sides of each test of equality that all rows of a tree have to pass."""
+        for call in equality_tests(self.plan, node.id):
+            first, second = (frozenset(root[column] for column in columns_of(side)) for side in call.arguments)
+            if first and second:
+                yield first, second
 
     def _leaves(self, node: Node, leaves: list[tuple[str, list[int]]], equal_to: dict[int, int]) -> list[int]:
         """Returns the name of each column of a node. Names that a join makes equal are recorded in `equal_to`."""
@@ -233,11 +258,13 @@ class _JoinOrdering(Rewrite):
     def choices(self, tree: _JoinTree) -> Iterator[_Candidate]:
         """Yields the joins of two parts of a tree, with the positions of these.
 
-        Parts without a shared variable are only joined if all parts are such. Of a tree with very many parts, only the
-        first ones are paired, as long as some of them share a variable: the pairs of all would take cubic time.
+        Parts without a shared variable are only joined if all parts are such, first those that are compared. Of a tree
+        with very many parts, only the first ones are paired, as long as some of them share a variable: the pairs of all
+        would take cubic time.
         """
         pairs = _connected_pairs(tree.parts[:MAX_PAIRED_PARTS]) or _connected_pairs(tree.parts)
-        for left_place, right_place in pairs or _pairs(min(len(tree.parts), MAX_PAIRED_PARTS)):
+        pairs = pairs or _compared_pairs(tree) or _pairs(min(len(tree.parts), MAX_PAIRED_PARTS))
+        for left_place, right_place in pairs:
             yield (
                 self.relations.join(*_canonical_pair(tree.parts[left_place], tree.parts[right_place])),
                 (left_place, right_place),

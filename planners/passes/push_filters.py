@@ -36,14 +36,14 @@ from squall.planners.passes.rewrite import Rewrite
 
 def push_filters(plan: Plan, statistics: Statistics | None = None) -> Plan:
     """Returns the plan with its filters pushed down."""
-    return _FilterPushDown(plan).result() if any(_is_movable(node) for node in plan.nodes) else plan
+    return _FilterPushDown(plan).result() if any(is_movable(node) for node in plan.nodes) else plan
 
 
 class _FilterPushDown(Rewrite):
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
         for node in plan.nodes:
-            if not _is_movable(node):
+            if not is_movable(node):
                 self.keep(node)
             elif not self.is_followed(node):
                 self.new_ids[node.id] = self.push((), node.id)
@@ -51,12 +51,12 @@ class _FilterPushDown(Rewrite):
     def is_followed(self, node: Node) -> bool:
         """Returns whether a filter feeds another one alone, which takes it along."""
         consumers = self.plan.consumers[node.id]
-        return len(consumers) == 1 and _is_movable(self.plan.by_id[consumers[0][0]])
+        return len(consumers) == 1 and is_movable(self.plan.by_id[consumers[0][0]])
 
     def push(self, filters: Sequence[Invoke], id: str) -> str:
         """Returns the rows of an old node for which all filters are true."""
         node = self.plan.by_id[id]
-        while _is_movable(node) and (not filters or self.is_alone(node)):
+        while is_movable(node) and (not filters or self.is_alone(node)):
             assert isinstance(node.op, Filter)
             filters = (*filters, node.op.expression)
             node = self.plan.by_id[node.inputs[0].node]
@@ -117,7 +117,8 @@ def _pushable(condition: Invoke, inputs: Mapping[int, ColumnMap]) -> dict[int, I
     return {port: remap_call(condition, places) for port, places in inputs.items() if needed_columns <= set(places)}
 
 
-def _is_movable(node: Node) -> bool:
+def is_movable(node: Node) -> bool:
+    """Returns whether a node is a filter that may be evaluated elsewhere: without effects, and not at its time."""
     return isinstance(node.op, Filter) and not is_time_dependent(node.op) and _calls_pure(node.op.expressions)
 
 

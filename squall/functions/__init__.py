@@ -49,6 +49,8 @@ class Function:
         tells_always: Whether a timed function gets `squall.rdf.ALWAYS` for static data even where the run has another
             time for them (`squall.contracts.Options.now`). It is then a whole expression of a plan.
         seeded: The argument, a constant, to which a run adds its seed (`squall.plan.seeds`); None: there is none.
+        join_keys: Of a test of two terms, the IRI of the table of their keys (`squall.functions.join_keys`), or "".
+            Terms of which it is true have exactly one key in common, of the left one and of the right one.
     """
 
     iri: str
@@ -65,6 +67,7 @@ class Function:
     doc: str = ""
     tells_always: bool = False
     seeded: int | None = None
+    join_keys: str = ""
 
     def evaluate(self, *arguments: Any) -> bool | Term | None:
         """Returns the result.

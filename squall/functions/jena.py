@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from squall.functions import SAME_VALUE, Builtin, Function, Mode
 from squall.functions.datatypes import is_ill_typed
+from squall.functions.join_keys import of_value, table_of
 from squall.functions.limits import REGEX_SECONDS, too_slow
 from squall.functions.texts import STRINGS
 from squall.functions.values import (
@@ -342,8 +343,11 @@ def _test(name: str, body: Callable[..., bool], least: int, most: int | None, do
     return Function(function_iri(name), body, least, most, truth=True, doc=doc, **more)
 
 
-def _comparison(name: str, body: Callable[..., bool], doc: str) -> Function:
-    return _test(name, body, 2, 2, doc, compares=True)
+_VALUE_KEYS = table_of(function_iri("value-keys"), lambda term, is_left: (of_value(term),), "equal values")
+
+
+def _comparison(name: str, body: Callable[..., bool], doc: str, **more: Any) -> Function:
+    return _test(name, body, 2, 2, doc, compares=True, **more)
 
 
 def _value(name: str, body: Callable[..., Maybe], least: int, most: int | None, doc: str, **more: Any) -> Function:
@@ -351,7 +355,12 @@ def _value(name: str, body: Callable[..., Maybe], least: int, most: int | None, 
 
 
 _TESTS = (
-    _comparison("equal", _equal, "the two are equal: numbers and instants by order, all else as the same value"),
+    _comparison(
+        "equal",
+        _equal,
+        "the two are equal: numbers and instants by order, all else as the same value",
+        join_keys=_VALUE_KEYS.iri,
+    ),
     _comparison("notEqual", _not_equal, "the two are not equal; true if one is unbound"),
     _comparison("lessThan", _ordered(lambda order: order < 0), "the first is less: numbers or instants"),
     _comparison("greaterThan", _ordered(lambda order: order > 0), "the first is greater: numbers or instants"),
@@ -368,7 +377,7 @@ _TESTS = (
     _test("regex", _regex, 2, 2, "the whole literal matches the pattern (Java syntax)", check=_check_regex),
 )
 _PRINTS = _test("print", _print, 0, None, "logs its arguments to the logger `squall.print`", pure=False)
-_SAME = Function(SAME_VALUE, _same, 2, 2, truth=True, doc="the two terms are the same value")
+_SAME = Function(SAME_VALUE, _same, 2, 2, truth=True, doc="the two terms are the same value", join_keys=_VALUE_KEYS.iri)
 
 _BINARY = (
     _value("sum", _sum, 2, 2, "a + b"),
@@ -420,6 +429,7 @@ FUNCTIONS: tuple[Function | Builtin, ...] = (
     *_BINARY,
     *_JOINING,
     _PRINTS,
+    _VALUE_KEYS,
     _SAME,
     _ADD_ONE,
     _SUBTRACT_ONE,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from squall.functions import numbers
+from squall.functions.join_keys import of_number, table_of
 from squall.functions.numbers import Binary
-from squall.functions.rif.names import Domain, Maybe, Members, function, predicate
+from squall.functions.rif.names import OWN, Domain, Maybe, Members, function, predicate
 from squall.functions.values import ARITHMETIC, Number, integer, number, representable
+from squall.rdf import Term
 
 NUMBER = Domain("number", number)
 
@@ -54,8 +56,17 @@ def _function(name: str, body: Binary, doc: str) -> Members:
     return function(name, (NUMBER, NUMBER), body, doc)
 
 
-def _predicate(name: str, accepts: Callable[[Any, Any], bool], doc: str) -> Members:
-    return predicate(name, (NUMBER, NUMBER), _compared(accepts), doc)
+def _predicate(name: str, accepts: Callable[[Any, Any], bool], doc: str, **more: Any) -> Members:
+    return predicate(name, (NUMBER, NUMBER), _compared(accepts), doc, **more)
+
+
+def _keys(term: Term, is_left: bool) -> Iterator[str]:
+    """Yields the keys of a number by which joins look up equal ones."""
+    if (value := number(term)) is not None:
+        yield from of_number(value, is_left)
+
+
+_NUMBER_KEYS = table_of(OWN + "number-keys", _keys, "the same number")
 
 
 _REST = "the rest of the division, with the sign of the dividend"
@@ -68,7 +79,8 @@ MEMBERS: Members = (
     *_function("numeric-integer-divide", _integer_divide, "the quotient without its fraction, an integer"),
     *_function("numeric-mod", _mod, _REST),
     *_function("numeric-integer-mod", _mod, f"{_REST}: the name that the W3C's tests use"),
-    *_predicate("numeric-equal", operator.eq, "the same number"),
+    _NUMBER_KEYS,
+    *_predicate("numeric-equal", operator.eq, "the same number", join_keys=_NUMBER_KEYS.iri),
     *_predicate("numeric-not-equal", operator.ne, "different numbers; so is NaN from itself"),
     *_predicate("numeric-less-than", operator.lt, "less"),
     *_predicate("numeric-less-than-or-equal", operator.le, "less or equal"),

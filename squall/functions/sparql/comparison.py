@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from squall.functions import Body
-from squall.functions.sparql.names import FALSE, TRUE, Maybe, Members, defined
-from squall.functions.sparql.operands import comparison, equality
+from squall.functions.join_keys import table_of
+from squall.functions.sparql.names import FALSE, OWN, TRUE, Maybe, Members, defined
+from squall.functions.sparql.operands import comparison, equality, join_keys
 
 
 def _same_term(left: Maybe, right: Maybe) -> Maybe:
@@ -19,8 +20,12 @@ def _is_same_term(left: Maybe, right: Maybe) -> bool:
     return left is not None and left == right
 
 
-def _comparison(sign: str, local: str, value: Body, test: Body, doc: str) -> Members:
-    return defined(sign, local, value, 2, 2, doc, test=test, compares=True)
+_EQUAL_KEYS = table_of(OWN + "equal-keys", join_keys, "equal values")
+_TERM_KEYS = table_of(OWN + "term-keys", lambda term, is_left: (term,), "the same term")
+
+
+def _comparison(sign: str, local: str, value: Body, test: Body, doc: str, keys: str = "") -> Members:
+    return defined(sign, local, value, 2, 2, doc, test=test, compares=True, join_keys=keys)
 
 
 def _ordered(sign: str, local: str, accepts: Callable[[Any, Any], bool], doc: str) -> Members:
@@ -29,11 +34,17 @@ def _ordered(sign: str, local: str, accepts: Callable[[Any, Any], bool], doc: st
 
 
 MEMBERS: Members = (
-    *_comparison("=", "equals", equality(TRUE, FALSE, None), equality(True, False, False), "equal values"),
+    _EQUAL_KEYS,
+    _TERM_KEYS,
+    *_comparison(
+        "=", "equals", equality(TRUE, FALSE, None), equality(True, False, False), "equal values", _EQUAL_KEYS.iri
+    ),
     *_comparison("!=", "not-equals", equality(FALSE, TRUE, None), equality(False, True, False), "different values"),
     *_ordered("<", "less-than", operator.lt, "less"),
     *_ordered(">", "greater-than", operator.gt, "greater"),
     *_ordered("<=", "less-than-or-equal", operator.le, "less or equal"),
     *_ordered(">=", "greater-than-or-equal", operator.ge, "greater or equal"),
-    *defined("SAMETERM", "sameTerm", _same_term, 2, 2, "the same RDF term", test=_is_same_term),
+    *defined(
+        "SAMETERM", "sameTerm", _same_term, 2, 2, "the same RDF term", test=_is_same_term, join_keys=_TERM_KEYS.iri
+    ),
 )

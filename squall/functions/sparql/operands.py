@@ -6,10 +6,11 @@ sections 6.3, 7.2, 9.2 and 10.4; XSD 1.1 part 2, section 3.3.7 (order of dateTim
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from squall.functions.join_keys import of_number, of_value
 from squall.functions.numbers import KINDS, promoted
 from squall.functions.sparql.names import Maybe
 from squall.functions.values import (
@@ -165,3 +166,15 @@ def _equal(first: Operand, second: Operand) -> bool | None:
 
 equal = equality(True, False, None)
 """Returns whether two terms are equal (the operator ``=``); None is an error."""
+
+
+def join_keys(term: Term, is_left: bool) -> Iterator[str]:
+    """Yields the keys of a term by which joins look up equal ones (`squall.functions.join_keys`)."""
+    kind, value = operand(term)
+    if kind in KINDS:
+        yield from of_number(Number(value, kind), is_left)
+    elif isinstance(value, Point):
+        has_zone = value.zone is not None
+        yield f"t{kind} {has_zone} {value.seconds - (value.zone or 0)} {value.fraction}"
+    else:
+        yield of_value(term)
