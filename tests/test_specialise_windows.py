@@ -22,8 +22,9 @@ from squall.builders.distributed.io.records import WorkerError
 from squall.errors import SquallError
 from squall.lexers.owl import tree
 from squall.plan import Plan
+from squall.plan.operators import Construct
 from squall.rdf import ALWAYS, RDF, RDFS, Event, Triple, to_rdflib
-from squall.rdf.vocabulary import is_schema_triple
+from squall.rdf.vocabulary import TYPE, is_schema_triple
 from tests import owl_rdf
 from tests import test_owl_windows as owl_windows
 from tests.in_memory import outputs_on
@@ -249,6 +250,16 @@ def expected(schema: Sequence[Triple], stream: Sequence[Event], pattern: str) ->
 @pytest.mark.parametrize("case", CASES)
 def test_what_follows_in_a_window(case: str, language: str) -> None:
     check_cases([case], language, "iterator", "in memory")
+
+
+def test_what_no_rule_derives_is_copied_once() -> None:
+    """A query reads the triples of `:at` from a relation of RDF triples, without the one that rules read."""
+    text = PREFIXES + QUERIES["csparql"] % ("q", "?x a :Vehicle ; :at ?y")
+    schema = triples_of(":Car rdfs:subClassOf :Vehicle .")
+    plan = squall.plan(squall.compile(text, lexer="csparql", rules=["rhodf"], specialise=True, schema=schema))
+    heads = [node.op.template for node in plan.nodes if isinstance(node.op, Construct)]
+    assert sum(f"<{E}at>" in head for head in heads) == 1
+    assert sum(TYPE in head for head in heads) > 1
 
 
 ENGINES = ("beam", "spark")

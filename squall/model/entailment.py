@@ -7,7 +7,7 @@ relations of its own, so that they meet no others. See docs/decisions/0067-rule-
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -17,6 +17,7 @@ from squall.errors import TranslatorWarning
 from squall.functions.sparql.names import SPARQL, test_iri
 from squall.model.consequences import Construct
 from squall.model.expressions import Call, Filter, Negation
+from squall.model.fact_shapes import Shape, derived_shapes, overlaps, shape
 from squall.model.patterns import AtomPattern, Pattern, Slot, Variable
 from squall.model.reading import rules, warnings
 from squall.model.rewriting import map_parts
@@ -203,7 +204,10 @@ class _Closure:
 
     def instance(self, rule_sets: Sequence[System]) -> Iterator[System]:
         """Yields the rules that derive the closure."""
-        yield from self._valid_triples()
+        derived = {
+            conclusion for rule_set in rule_sets for rule in rules(rule_set) for conclusion in derived_shapes(rule)
+        }
+        yield from self._valid_triples(derived)
         yield from (self._of_closure(rule) for rule_set in rule_sets for rule in rules(rule_set))
         yield from self._given_triples()  # of what the rules before read
 
@@ -240,28 +244,40 @@ class _Closure:
         """Returns an atom of a relation of the rule set as one of this closure."""
         return replace(atom, relation=iri(f"{iri_text(atom.relation)}:{self.generalized.name}"))
 
-    def _valid_triples(self) -> Iterator[System]:
-        """Yields the rules that derive the RDF triples among those of the closure."""
+    def _valid_triples(self, derived: Collection[Shape]) -> Iterator[System]:
+        """Yields the rules that derive the RDF triples among those of the closure.
+
+        Args:
+            derived: The shapes of what the rules derive. The triples of another predicate are those of the sources
+                and the schema, which need not pass through the relation that the rules read.
+        """
         patterns = [Pattern(_SUBJECT, predicate, _OBJECT) for predicate in self.valid.predicates]
         if self.valid.reads_all:
             patterns.append(_ANY_TRIPLE)
         for pattern in patterns:
             is_rdf = Filter(Call(IS_RDF, pattern.slots))
-            yield _rule(self.generalized.atom(pattern), self.valid.atom(pattern), (BACKGROUND,), (is_rdf,))
+            if any(overlaps(conclusion, shape(pattern)) for conclusion in derived):
+                yield _rule(self.generalized.atom(pattern), self.valid.atom(pattern), (BACKGROUND,), (is_rdf,))
+            else:
+                yield from self._of_sources(pattern, self.valid.atom(pattern), (is_rdf,))
 
     def _given_triples(self) -> Iterator[System]:
         """Yields the rules that add what the sources hold, and the static schema, to the closure."""
-        needs_schema = not any(source.reads_derived_facts for source in self.sources)
         patterns = [Pattern(_SUBJECT, predicate, _OBJECT) for predicate in self.generalized.predicates]
         if self.generalized.reads_all:
             all_triples = self.generalized.atom(_ANY_TRIPLE)
             yield _rule(self.generalized.head(_ANY_TRIPLE), all_triples, (BACKGROUND,))
             patterns.append(_ANY_TRIPLE)
         for pattern in patterns:
-            head = self.generalized.atom(pattern)
-            yield _rule(pattern, head, self.sources)
-            for schema, tests in _schema(pattern.predicate) if needs_schema else ():
-                yield _rule(schema, replace(head, arguments=schema.slots), (BACKGROUND,), tests)
+            yield from self._of_sources(pattern, self.generalized.atom(pattern))
+
+    def _of_sources(self, pattern: Pattern, head: AtomPattern, tests: tuple[Filter, ...] = ()) -> Iterator[System]:
+        """Yields the rules that derive an atom of each triple of a pattern in the sources and the static schema."""
+        yield _rule(pattern, head, self.sources, tests)
+        if not any(source.reads_derived_facts for source in self.sources):
+            for schema, schema_tests in _schema(pattern.predicate):
+                head_of_schema = replace(head, arguments=schema.slots)
+                yield _rule(schema, head_of_schema, (BACKGROUND,), (*tests, *schema_tests))
 
 
 def _rule(body: Pattern | AtomPattern, head: AtomPattern, sources: Sources, tests: tuple[Filter, ...] = ()) -> System:
