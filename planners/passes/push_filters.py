@@ -88,7 +88,7 @@ class _FilterPushDown(Rewrite):
                 )
             case LeftJoin(keep=keep):
                 return _pushable(condition, {0: {place: column for place, column in enumerate(keep) if column < width}})
-            case AntiJoin() | Extend() | TableFunction() if _calls_pure(node.op.expressions):
+            case AntiJoin() | Extend() | TableFunction() if all(map(is_pure, node.op.expressions)):
                 return _pushable(condition, {0: {column: column for column in range(width)}})
             case Union() | Distinct():
                 return _pushable(condition, {port: {column: column for column in range(width)} for port in ports})
@@ -119,12 +119,11 @@ def _pushable(condition: Invoke, inputs: Mapping[int, ColumnMap]) -> dict[int, I
 
 def is_movable(node: Node) -> bool:
     """Returns whether a node is a filter that may be evaluated elsewhere: without effects, and not at its time."""
-    return isinstance(node.op, Filter) and not is_time_dependent(node.op) and _calls_pure(node.op.expressions)
+    return isinstance(node.op, Filter) and not is_time_dependent(node.op) and all(map(is_pure, node.op.expressions))
 
 
-def _calls_pure(expressions: Sequence[Expression]) -> bool:
-    return all(
-        functions.lookup(expression.function).pure and _calls_pure(expression.arguments)
-        for expression in expressions
-        if isinstance(expression, Invoke)
+def is_pure(expression: Expression) -> bool:
+    """Returns whether all functions that an expression calls are pure."""
+    return not isinstance(expression, Invoke) or (
+        functions.lookup(expression.function).pure and all(map(is_pure, expression.arguments))
     )
