@@ -71,6 +71,7 @@ from squall.planners.lowering.rule_plans import (
     unit,
 )
 from squall.planners.lowering.scope import Names, is_closed, mentioned, single_use_variables
+from squall.planners.passes.bind_left_joins import bind_left_joins
 from squall.planners.passes.canonical_columns import canonical_columns
 from squall.planners.passes.eliminate_distinct import eliminate_distinct
 from squall.planners.passes.join_by_equality import join_by_equality
@@ -88,6 +89,7 @@ Pass = Callable[[Plan, Statistics | None], Plan]
 """A pass turns a plan into an equivalent one. It is given statistics of the data, if there are any."""
 
 PASSES: tuple[Pass, ...] = (
+    bind_left_joins,  # left joins become joins where their unbound rows would be dropped
     introduce_closures,  # transitive rules become an operator
     share_constants,  # rules that differ in a constant share a join, so that one body remains to be ordered
     order_joins,  # the cheapest joins come first

@@ -51,6 +51,7 @@ class Function:
         seeded: The argument, a constant, to which a run adds its seed (`squall.plan.seeds`); None: there is none.
         join_keys: Of a test of two terms, the IRI of the table of their keys (`squall.functions.join_keys`), or "".
             Terms of which it is true have exactly one key in common, of the left one and of the right one.
+        strict: Whether a test is false if any argument is unbound.
     """
 
     iri: str
@@ -68,6 +69,7 @@ class Function:
     tells_always: bool = False
     seeded: int | None = None
     join_keys: str = ""
+    strict: bool = False
 
     def evaluate(self, *arguments: Any) -> bool | Term | None:
         """Returns the result.

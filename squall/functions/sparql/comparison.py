@@ -25,7 +25,7 @@ _TERM_KEYS = table_of(OWN + "term-keys", lambda term, is_left: (term,), "the sam
 
 
 def _comparison(sign: str, local: str, value: Body, test: Body, doc: str, keys: str = "") -> Members:
-    return defined(sign, local, value, 2, 2, doc, test=test, compares=True, join_keys=keys)
+    return defined(sign, local, value, 2, 2, doc, test=test, compares=True, strict=True, join_keys=keys)
 
 
 def _ordered(sign: str, local: str, accepts: Callable[[Any, Any], bool], doc: str) -> Members:
@@ -45,6 +45,14 @@ MEMBERS: Members = (
     *_ordered("<=", "less-than-or-equal", operator.le, "less or equal"),
     *_ordered(">=", "greater-than-or-equal", operator.ge, "greater or equal"),
     *defined(
-        "SAMETERM", "sameTerm", _same_term, 2, 2, "the same RDF term", test=_is_same_term, join_keys=_TERM_KEYS.iri
+        "SAMETERM",
+        "sameTerm",
+        _same_term,
+        2,
+        2,
+        "the same RDF term",
+        test=_is_same_term,
+        strict=True,
+        join_keys=_TERM_KEYS.iri,
     ),
 )

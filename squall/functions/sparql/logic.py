@@ -140,7 +140,7 @@ MEMBERS: Members = (
     *defined("!", "logical-not", _not, 1, 1, "not", test=_not_ebv),
     *defined("&&", "logical-and", _and, 2, None, "and; false if one is false, whatever the others", test=_all),
     *defined("||", "logical-or", _or, 2, None, "or; true if one is true, whatever the others", test=_any),
-    *defined("BOUND", "bound", _bound, 1, 1, "the variable is bound", test=_is_bound),
+    *defined("BOUND", "bound", _bound, 1, 1, "the variable is bound", test=_is_bound, strict=True),
     *defined("IF", "if", _if, 3, 3, "the second if the first is true, the third if it is false"),
     *defined("COALESCE", "coalesce", _coalesce, 0, None, "the first that is no error"),
     *defined("IN", "in", _in, 1, None, "the first equals one of the others", test=_is_in),
