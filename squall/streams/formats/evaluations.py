@@ -10,7 +10,24 @@ from urllib.parse import quote
 
 from squall.contracts import Output
 from squall.errors import SinkError
-from squall.rdf import ALWAYS, Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple, iri, term
+from squall.rdf import (
+    ALWAYS,
+    XSD_STRING,
+    Atom,
+    Boolean,
+    Evaluated,
+    Fact,
+    Quad,
+    Solution,
+    Term,
+    Triple,
+    iri,
+    iri_text,
+    is_blank,
+    is_iri,
+    parts,
+    term,
+)
 from squall.streams.formats import Statement
 from squall.streams.formats.event_json import as_json, output_of
 
@@ -158,3 +175,20 @@ def stream_iri(query: str) -> Term:
         return term(iri(query))
     except ValueError:
         return iri(f"urn:x-squall:rule:{quote(query, safe='')}")
+
+
+def described(value: Term) -> tuple[str, str, dict[str, str]]:
+    """Returns the kind and text of a term, and the datatype or language of a literal, for JSON and XML."""
+    if is_iri(value):
+        return "uri", iri_text(value), {}
+    if is_blank(value):
+        return "bnode", value[2:], {}
+    lexical, datatype, language = parts(value)
+    if language:
+        return "literal", lexical, {"xml:lang": language}
+    return "literal", lexical, {} if datatype == XSD_STRING else {"datatype": datatype}
+
+
+def link_of(evaluation: Evaluation) -> str:
+    """Returns the link in the head of a document, which says the time of the evaluation."""
+    return iri_text(evaluation_iri(evaluation.time, evaluation.query))

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from squall.errors import SinkError
-from squall.rdf import ALWAYS, XSD_STRING, Term, iri_text, is_blank, is_iri, parts
-from squall.streams.formats.evaluations import Evaluation, evaluation_iri
+from squall.rdf import ALWAYS, Term, iri_text, is_blank, is_iri, parts
+from squall.streams.formats.evaluations import Evaluation, described, link_of
 
 
 def json_line(evaluation: Evaluation) -> bytes:
@@ -47,22 +47,6 @@ def _json_term(term: Term) -> dict[str, str]:
     """Returns a term in the JSON format (section 3.2.2)."""
     kind, text, attributes = described(term)
     return {"type": kind, "value": text} | attributes
-
-
-def described(term: Term) -> tuple[str, str, dict[str, str]]:
-    """Returns the kind and text of a term, and the datatype or language of a literal, for JSON and XML."""
-    if is_iri(term):
-        return "uri", iri_text(term), {}
-    if is_blank(term):
-        return "bnode", term[2:], {}
-    lexical, datatype, language = parts(term)
-    if language:
-        return "literal", lexical, {"xml:lang": language}
-    return "literal", lexical, {} if datatype == XSD_STRING else {"datatype": datatype}
-
-
-def link_of(evaluation: Evaluation) -> str:
-    return iri_text(evaluation_iri(evaluation.time, evaluation.query))
 
 
 def srx(evaluation: Evaluation) -> bytes:

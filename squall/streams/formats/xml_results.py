@@ -11,8 +11,7 @@ from xml.sax.xmlreader import AttributesImpl
 
 from squall.errors import SinkError
 from squall.rdf import Term
-from squall.streams.formats.evaluations import Evaluation
-from squall.streams.formats.results import described, link_of
+from squall.streams.formats.evaluations import Evaluation, described, link_of
 
 _ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
