@@ -75,6 +75,7 @@ VALUES = st.one_of(
 FACTS = st.lists(st.tuples(st.integers(0, 2), st.sampled_from("abc"), st.sampled_from("pqr"), VALUES), max_size=9)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("window", ["LANDMARK", "RANGE 3ms", "RANGE 4ms STEP 2ms"])
 @pytest.mark.parametrize("text", [*BOUND, *UNBOUND])
 @settings(max_examples=examples_of(40), deadline=None)

@@ -177,6 +177,7 @@ def events_of(facts: list[tuple[int, str, str, Term]]) -> list[Event]:
     return events
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("window", ["LANDMARK", "RANGE 3ms", "RANGE 4ms STEP 2ms"])
 @pytest.mark.parametrize(("language", "text"), PROGRAMS)
 @settings(max_examples=examples_of(40), deadline=None)

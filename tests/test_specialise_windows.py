@@ -245,7 +245,7 @@ def expected(schema: Sequence[Triple], stream: Sequence[Event], pattern: str) ->
     return sorted(answers)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("language", QUERIES)
 @pytest.mark.parametrize("case", CASES)
 def test_what_follows_in_a_window(case: str, language: str) -> None:
