@@ -84,22 +84,22 @@ def server_context(certificate: Path) -> ssl.SSLContext:
 
 
 def test_a_certificate_stays_with_its_server(certificates: Certificates) -> None:
-    own, theirs = certificates("own"), certificates("server")
+    own, trusted = certificates("own"), certificates("server")
     presented: list[Any] = []
 
     def answer(request: BaseHTTPRequestHandler) -> None:
         presented.append(request.connection.getpeercert())
         status(200, NT)(request)
 
-    context = server_context(theirs)
+    context = server_context(trusted)
     context.load_verify_locations(own)
     context.verify_mode = ssl.CERT_OPTIONAL
     with serving(answer, tls=context) as other:
-        there = f"https://localhost:{other.port}/"
-        with serving(status(302, Location=there), tls=context) as server:
-            options = f"?format=nt&ca={theirs}&{shown(own)}"
+        location = f"https://localhost:{other.port}/"
+        with serving(status(302, Location=location), tls=context) as server:
+            options = f"?format=nt&ca={trusted}&{shown(own)}"
             assert len(facts(f"https://localhost:{server.port}/{options}")) == 1
-        assert len(facts(f"{there}{options}")) == 1
+        assert len(facts(f"{location}{options}")) == 1
     elsewhere, here = presented
     assert elsewhere in (None, {})
     assert here

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from squall import functions
-from squall.functions.sparql.names import test_iri
 from squall.plan import Node, Plan
 from squall.plan.cardinality import Statistics
 from squall.plan.operators import (
@@ -24,15 +23,13 @@ from squall.plan.operators import (
     Distinct,
     Expression,
     Filter,
-    Invoke,
     Join,
     LeftJoin,
     Project,
     Union,
 )
+from squall.planners.passes.push_filters import conjuncts, is_pure
 from squall.planners.passes.rewrite import Rewrite
-
-_AND = test_iri("logical-and")
 
 
 def bind_left_joins(plan: Plan, statistics: Statistics | None = None) -> Plan:
@@ -70,7 +67,7 @@ def _demanded(plan: Plan, node: Node, port: int, bound: dict[str, frozenset[int]
     """Returns the columns of an input of a node that have to be bound for a row to have an effect."""
     behind = bound.get(node.id, frozenset())  # of facts that are read again nothing is known
     match node.op:
-        case Filter(expression=expression):
+        case Filter(expression=expression) if is_pure(expression):  # others see all rows
             return behind | frozenset(_strict_columns(expression))
         case ConstantFilter(column=column):
             return behind | {column}
@@ -102,9 +99,6 @@ def _input_columns(plan: Plan, node: Node, op: Join | LeftJoin, port: int, colum
 
 def _strict_columns(condition: Expression) -> Iterator[int]:
     """Yields the columns without which a condition is not true."""
-    if isinstance(condition, Invoke):
-        if condition.function == _AND:
-            for part in condition.arguments:
-                yield from _strict_columns(part)
-        elif functions.lookup(condition.function).strict:
-            yield from (argument.index for argument in condition.arguments if isinstance(argument, Column))
+    for test in conjuncts(condition):
+        if functions.lookup(test.function).strict:
+            yield from (argument.index for argument in test.arguments if isinstance(argument, Column))

@@ -10,12 +10,10 @@ An ``OPTIONAL`` whose condition is such a test is that join, and the left rows t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 from squall import functions
 from squall.functions.join_keys import LEFT, RIGHT
-from squall.functions.sparql.names import test_iri
 from squall.plan import Node, Plan
 from squall.plan.cardinality import Statistics
 from squall.plan.operators import (
@@ -32,10 +30,8 @@ from squall.plan.operators import (
     columns_of,
     remap_columns,
 )
-from squall.planners.passes.push_filters import is_movable, is_pure
+from squall.planners.passes.push_filters import conjuncts, is_movable, is_pure
 from squall.planners.passes.rewrite import Rewrite
-
-_AND = test_iri("logical-and")
 
 
 class _Equality(NamedTuple):
@@ -81,11 +77,7 @@ def equality_tests(plan: Plan, id: str) -> Iterator[Invoke]:
 
 def _tests_of(condition: Expression) -> Iterator[Invoke]:
     """Yields the tests with keys that are true where a condition is."""
-    if isinstance(condition, Invoke):
-        if condition.function == _AND:
-            yield from chain.from_iterable(map(_tests_of, condition.arguments))
-        elif functions.lookup(condition.function).join_keys:
-            yield condition
+    return (test for test in conjuncts(condition) if functions.lookup(test.function).join_keys)
 
 
 def _equalities(plan: Plan, product: Node) -> Iterator[_Equality]:

@@ -8,9 +8,10 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from squall import functions
+from squall.functions.sparql.names import test_iri
 from squall.plan import Node, Plan
 from squall.plan.cardinality import Statistics
 from squall.plan.operators import (
@@ -32,6 +33,8 @@ from squall.plan.operators import (
     remap_call,
 )
 from squall.planners.passes.rewrite import Rewrite
+
+_AND = test_iri("logical-and")
 
 
 def push_filters(plan: Plan, statistics: Statistics | None = None) -> Plan:
@@ -127,3 +130,13 @@ def is_pure(expression: Expression) -> bool:
     return not isinstance(expression, Invoke) or (
         functions.lookup(expression.function).pure and all(map(is_pure, expression.arguments))
     )
+
+
+def conjuncts(condition: Expression) -> Iterator[Invoke]:
+    """Yields the tests that are true wherever a condition is true."""
+    if isinstance(condition, Invoke):
+        if condition.function == _AND:
+            for part in condition.arguments:
+                yield from conjuncts(part)
+        else:
+            yield condition

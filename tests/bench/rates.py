@@ -228,16 +228,12 @@ def main(given: Sequence[str] | None = None) -> int:
 
 def settings(request: Any) -> Iterator[Setting]:
     """Yields the settings that are asked for, each once."""
-    seen: set[Setting] = set()
+    names = () if request.max_rate else request.vary
+    changes: list[dict[str, Any]] = [{name: value} for name in names for value in VARIED[name]]
     for builder in request.builder:
         for query in request.query:
             basic = Setting(query, builder)
-            changes: Iterator[dict[str, Any]] = ({name: value} for name in request.vary for value in VARIED[name])
-            varied = (replace(basic, **change) for change in changes)
-            for item in (basic, *varied) if not request.max_rate else (basic,):
-                if item not in seen:
-                    seen.add(item)
-                    yield item
+            yield from dict.fromkeys((basic, *(replace(basic, **change) for change in changes)))
 
 
 if __name__ == "__main__":
