@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import squall
+from squall import functions
 from squall.plan import Plan
 from squall.plan.operators import LeftJoin
 from squall.planners import rete
@@ -66,6 +67,19 @@ def test_others_stay(text: str) -> None:
     system = squall.compile(text, lexer="sparql")
     assert squall.plan(system) == squall.plan(system, without_pass())
     assert left_joins(squall.plan(system)) > 0
+
+
+@functions.function("urn:x-test:noted", truth=True, pure=False, languages=())
+def noted(term: Term | None) -> bool:
+    return True
+
+
+def test_a_filter_with_an_effect_gets_unbound_rows() -> None:
+    pattern = "?a :p ?x . OPTIONAL {{ ?a :q ?y }} FILTER({}) FILTER({})"
+    effect, test = "<urn:x-test:noted>(?a)", "?y > 1"
+    first, last = (SELECT.format(pattern.format(*pair)) for pair in ((effect, test), (test, effect)))
+    assert left_joins(squall.plan(squall.compile(first, lexer="sparql"))) == 1
+    assert left_joins(squall.plan(squall.compile(last, lexer="sparql"))) == 0
 
 
 VALUES = st.one_of(
