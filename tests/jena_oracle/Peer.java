@@ -45,7 +45,7 @@ public class Peer {
     static String derived(String program, Model data) {
         GenericRuleReasoner reasoner = new GenericRuleReasoner(
             Rule.parseRules(Rule.rulesParserFromReader(new BufferedReader(new StringReader(program)))));
-        reasoner.setMode(GenericRuleReasoner.FORWARD_RETE);
+        reasoner.setMode(GenericRuleReasoner.FORWARD);
         InfModel model = ModelFactory.createInfModel(reasoner, data);
         StringBuilder lines = new StringBuilder();
         model.getGraph().find().forEachRemaining(fact -> lines

@@ -59,7 +59,11 @@ class Jena:
         )
 
     def rules(self, program: str, facts: Iterable[object]) -> list[list[str]]:
-        """Returns all facts that hold after forward rules (RETE), as the texts of their terms."""
+        """Returns all facts that hold after forward rules, as the texts of their terms.
+
+        Jena's forward engine without RETE runs them. Its RETE engine loses answers where a pattern that is not the
+        first repeats a variable of its own: ``(?x :p ?x) (?y :p ?y) -> (?x :r ?y)`` derives nothing there.
+        """
         return self._ask("rules", program, facts)
 
     def query(self, text: str, facts: Iterable[object]) -> list[list[str]]:
