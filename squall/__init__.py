@@ -146,9 +146,9 @@ def compile(
     system = combine(texts, rules, errors, documents, profile, as_prefixes(prefixes), lenient, triples, same_as)
     raise_all(errors)
     stratify(engine.system(system))
+    removals = removals or schema_changes == "follow"
     windowed = apply_profile(system, profile, default, windows_by_stream, removals, policy, output)
-    drops_changes = schema_changes == "dead-letters"
-    ways = reasoning.Ways(entailment, same_as, same_as_answers, drops_changes, specialise)
+    ways = reasoning.Ways(entailment, same_as, same_as_answers, schema_changes, specialise)
     reasoned, _ = reasoning.with_reasoning(windowed, schema, ways)
     return with_deadlines(reasoned)
 

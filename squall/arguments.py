@@ -17,7 +17,7 @@ from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Atom, Columns, Event, Triple, time_hint
 from squall.streams.sources.merge import Sources
 
-SCHEMA_CHANGES = ("error", "dead-letters")
+SCHEMA_CHANGES = ("error", "dead-letters", "follow")
 """What can be done with a triple in a source that would change the schema of an entailment."""
 _TEXT = "a text"
 _EVENT_HINT = "write `squall.rdf.Event(1000, (triple,))`, or `squall.rdf.events(facts, time=1000)`"
@@ -50,7 +50,7 @@ def check_compile(programs: Sequence[Any], arguments: Mapping[str, Any]) -> None
     _check(arguments["specialise"], bool, "`specialise`", "True or False", "write `specialise=True`")
     if arguments["schema_changes"] not in SCHEMA_CHANGES:
         message = f"`schema_changes` is `{arguments['schema_changes']}`"
-        raise ArgumentError(message, hint=f"it is {' or '.join(f'`{name}`' for name in SCHEMA_CHANGES)}")
+        raise ArgumentError(message, hint="it is `error`, `dead-letters` or `follow`")
     _check(arguments["same_as"], str | None, "`same_as`", _TEXT, "one of none, axioms, representative and provenance")
     _check(arguments["same_as_answers"], str, "`same_as_answers`", _TEXT, "one of representatives and members")
     schema, hint = arguments["schema"], 'write `schema=["zoo.ttl"]`'

@@ -41,6 +41,8 @@ from squall.rdf import ALWAYS, FOREVER, Columns, Event
 
 INSERTED_FACTS = "/inserted"
 """The id of the state of facts that updates inserted."""
+LINKS = "/links"
+"""The id of the state of what streams say of owl:sameAs."""
 REPORT_TIMES_SUFFIX = "/report-times"
 """The suffix of a node's id for the state of its evaluation instants."""
 
@@ -133,6 +135,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         """How the inputs of nodes are divided that may make many rows of few."""
         stateful = {id: op for id, op in self.operators.items() if isinstance(op, Stateful)}
         self.states = StateRegistry({**stateful, **self.input.readers, INSERTED_FACTS: self.input.inserted})
+        if self.input.links is not None:
+            self.states[LINKS] = self.input.links
         self.states |= {f"{id}{REPORT_TIMES_SUFFIX}": DiffedState(times) for id, times in instants.items()}
         if replaced is not None:
             self.states |= _kept_states(self.states, replaced)
@@ -152,6 +156,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self.begin(begin)
         for id in self.layout.units:
             self.emit(id, [UNIT])
+        if self.input.links is not None:
+            self.read([Event(ALWAYS, tuple(self.input.links.cliques.triples))])
 
     def begin(self, time: int) -> None:
         """Sets the time (integer ms) that functions of time use for what always holds."""
@@ -163,6 +169,15 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         """Reads events into the `Scan` nodes."""
         for instants in self.instants:
             instants.add(events)
+        if self.input.links is None:
+            self._read(events)
+            return
+        for part in self.input.links.parts(events):
+            if part:
+                self.change(self.input.follow_links(part[0]))
+                self._read(part)
+
+    def _read(self, events: Sequence[Event]) -> None:
         for id, reader in self.input.readers.items():
             # Exactly, since `isinstance` of an abstract class runs Python code.
             facts = reader.read_columns(events) if type(events) is Columns else reader.read(events)

@@ -11,11 +11,13 @@ from squall.builders.runtime.operators import Operator
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator
 from squall.builders.runtime.operators.update import InsertedFacts, UpdateOperator
+from squall.builders.runtime.operators.valid_facts import terms_of
+from squall.builders.runtime.same_as_links import Links, follows_links
 from squall.builders.runtime.tuning import Tuning
 from squall.builders.runtime.zset import Delta, fact_row
 from squall.plan import Plan
 from squall.plan.operators import Scan
-from squall.rdf import FOREVER, NOTES, Fact
+from squall.rdf import FOREVER, NOTES, Event, Fact, Term
 
 Change = tuple[str, Sequence[Delta]]
 """The id of a `Scan` node or of another one, and deltas that it emits."""
@@ -35,6 +37,7 @@ class FactInput:
         readers: The operators of the `Scan` nodes.
         alphas: The alpha networks of the nodes whose rows are facts for `Match` nodes.
         inserted: The facts that updates have inserted.
+        links: What streams say of owl:sameAs, if that changes how facts are read.
     """
 
     def __init__(
@@ -48,8 +51,12 @@ class FactInput:
         self.updates = {id: op for id, op in operators.items() if isinstance(op, UpdateOperator)}
         self.derived_streams = {id: op for id, op in operators.items() if isinstance(op, DerivedStreamOperator)}
         self.inserted: InsertedFacts = InsertedFacts() if replaced is None else replaced.inserted
+        self.links: Links | None = links_of(plan) if replaced is None else replaced.links
         self.alphas = {id: AlphaNetwork(plan, id) for id in layout.scans if layout.routes[id].matches}
         self.readers = {id: self._reader(plan, layout, id, tuning) for id in layout.scans}
+        if self.links is not None:
+            for feed in self.derived_streams.values():
+                feed.reader.representatives = self.links.representatives
         for id, reader in replaced.readers.items() if replaced is not None else ():
             now = self.readers[id]
             reader.predicates = now.predicates
@@ -59,6 +66,7 @@ class FactInput:
     def _reader(self, plan: Plan, layout: DataflowLayout, id: str, tuning: Tuning) -> ScanOperator:
         op = plan.by_id[id].op
         assert isinstance(op, Scan)
+        follows = self.links is not None and follows_links(op.source)
         alpha, has_targets = self.alphas.get(id), bool(layout.routes[id].targets or layout.routes[id].constructs)
         return ScanOperator(
             op.source,
@@ -66,10 +74,11 @@ class FactInput:
             has_targets or (alpha is not None and alpha.any_predicate is not None),
             has_targets or (alpha is not None and bool(alpha.atoms)),
             op.source.removals or plan.deletes,
-            plan.deletes,
+            plan.deletes or follows,
             derived_streams=op.derived_streams,
             fixed_schema=op.fixed_schema,
             tuning=tuning,
+            representatives=self.links.representatives if self.links is not None and follows else None,
         )
 
     def matched(self, id: str, facts: ScannedFacts) -> Iterable[Matched]:
@@ -98,6 +107,25 @@ class FactInput:
         for source_stream, updates, arrival in self.inserted.remove(fact, stream):
             yield from self._changes(updates, source_stream, fact, arrival, time, -1)
 
+    def follow_links(self, event: Event) -> Iterator[Change]:
+        """Takes what an event says of owl:sameAs: ends facts as they were read until now, and begins them with the
+        representatives that they have from the event on."""
+        if self.links is None or not (terms := frozenset(self.links.update(event))):
+            return
+        yield from list(self._with_terms(terms, event.time, -1))
+        self.links.move()
+        yield from self._with_terms(terms, event.time, 1)
+
+    def _with_terms(self, terms: frozenset[Term], time: int, weight: int) -> Iterator[Change]:
+        for id, reader in self.readers.items():
+            yield id, reader.with_terms(terms, time, weight)
+        for id, feed in self.derived_streams.items():
+            yield id, feed.reader.with_terms(terms, time, weight)
+        for fact, streams in self.inserted.facts.items():
+            if not terms.isdisjoint(terms_of(fact)):
+                for stream, (updates, arrival) in streams.items():
+                    yield from self._changes(updates, stream, fact, arrival, time, weight)
+
     def insert(self, fact: Fact, time: int, stream: str, updates: Sequence[str]) -> Iterator[Change]:
         """Inserts a fact into a stream from now on, unless it was inserted already.
 
@@ -119,3 +147,9 @@ class FactInput:
             yield id, reader.insert(stream, fact, arrival, time, weight)
         for update in updates if stream != NOTES else ():
             yield update, [(*fact_row(fact, self.updates[update].rule), time, FOREVER, weight)]
+
+
+def links_of(plan: Plan) -> Links | None:
+    """Returns what holds the links of a plan; None if streams do not change the cliques of its sources."""
+    sources = [node.op.source for node in plan.nodes if isinstance(node.op, Scan) and follows_links(node.op.source)]
+    return Links(sources) if sources else None

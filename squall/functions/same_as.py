@@ -18,22 +18,23 @@ from squall.rdf import Term, iri, iri_text, literal, parts
 from squall.rdf.cliques import Cliques, cliques_of
 from squall.rdf.compounds import compound, is_compound, parse_compound
 
-_OWN = "urn:x-squall:same-as:"
-REPRESENTATIVE = _OWN + "representative"
-REPRESENTATIVES = _OWN + "representatives"
-PAIRS = _OWN + "pairs"
-MEMBERS = _OWN + "members"
-SOME_MEMBER = _OWN + "some-member"
-VALUES_OF_MEMBERS = _OWN + "values-of-members"
-VALUES_OR_UNBOUND = _OWN + "values-of-members-or-unbound"
-ROWS_OF_MEMBERS = _OWN + "rows-of-members"
+OWN_FUNCTIONS = "urn:x-squall:same-as:"
+"""The beginning of the IRIs of the functions of this module."""
+REPRESENTATIVE = OWN_FUNCTIONS + "representative"
+REPRESENTATIVES = OWN_FUNCTIONS + "representatives"
+PAIRS = OWN_FUNCTIONS + "pairs"
+MEMBERS = OWN_FUNCTIONS + "members"
+SOME_MEMBER = OWN_FUNCTIONS + "some-member"
+VALUES_OF_MEMBERS = OWN_FUNCTIONS + "values-of-members"
+VALUES_OR_UNBOUND = OWN_FUNCTIONS + "values-of-members-or-unbound"
+ROWS_OF_MEMBERS = OWN_FUNCTIONS + "rows-of-members"
 OF_QUOTED = frozenset((SOME_MEMBER, VALUES_OF_MEMBERS, VALUES_OR_UNBOUND, ROWS_OF_MEMBERS))
 """The functions that evaluate an expression: their third argument."""
 
 Maybe = Term | None
 _Evaluation = Callable[[Sequence[Maybe]], Any]
 
-_ARGUMENT, _CONSTANT = iri(_OWN + "argument"), iri(_OWN + "constant")
+_ARGUMENT, _CONSTANT = iri(OWN_FUNCTIONS + "argument"), iri(OWN_FUNCTIONS + "constant")
 
 
 def quoted(expression: Any, places: Mapping[Any, int]) -> Term:

@@ -1,7 +1,8 @@
 """Cliques: the terms that name one resource (``owl:sameAs``), known before a run, with a representative of each.
 
 A program whose sources have cliques reads each fact with the representatives in place of the terms: the quotient of
-what the streams bring. See docs/decisions/0082-same-as.md.
+what the streams bring. See docs/decisions/0082-same-as.md. What streams say of owl:sameAs may change the cliques while
+the program runs, if it is compiled so (docs/decisions/0094-links-in-streams.md).
 
 Source: B. Motik, Y. Nenov, R. Piro, I. Horrocks: Handling owl:sameAs via Rewriting (AAAI 2015).
 """
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from squall.rdf import OWL, Atom, Columns, Fact, Term, Triple, iri, literal, parts
+from squall.rdf import OWL, RDF, RDFS, Atom, Columns, Fact, Term, Triple, iri, is_literal, literal, parts
 from squall.rdf.compounds import compound, parse_compound
 
 SAME_AS = iri(OWL + "sameAs")
@@ -21,6 +22,8 @@ DATATYPE = "urn:x-squall:cliques"
 """The datatype of the literal that holds cliques, as functions take them."""
 ENDING = f'"^^<{DATATYPE}>'
 """The end of the text of such a literal."""
+VOCABULARIES = tuple(f"<{namespace}" for namespace in (RDF, RDFS, OWL))
+"""The beginnings of terms that are in no clique: they have a meaning of their own."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +36,14 @@ class Cliques:
         term: The literal. Each line of its text is a clique, in order, with blanks between the terms.
         keeps_terms: Whether facts are read with their own terms, which programs compare by representatives.
         drops_changes: Whether a triple that would change the cliques is a dead letter. Otherwise it is an error.
+        named: If streams may change the cliques: the terms that always represent their cliques, since the programs
+            name them. No two of them can become the same. None: the cliques are fixed.
     """
 
     term: Term
     keeps_terms: bool = False
     drops_changes: bool = False
+    named: frozenset[Term] | None = None
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[Term, Term]]) -> Cliques:
@@ -79,6 +85,15 @@ class Cliques:
         """The cliques for sources in which triples that would change them are dead letters."""
         return cliques_of(self.term, self.keeps_terms, True)
 
+    def changing(self, named: frozenset[Term]) -> Cliques:
+        """Returns the cliques for sources whose streams may change them. What cannot be taken is a dead letter."""
+        return cliques_of(self.term, self.keeps_terms, True, named)
+
+    @property
+    def may_change(self) -> bool:
+        """Whether streams may change the cliques."""
+        return self.named is not None
+
     @property
     def triples(self) -> Iterator[Triple]:
         """The least triples that say what the cliques are."""
@@ -97,12 +112,12 @@ class Cliques:
         return self.members.get(term) or (term,)
 
     def fact(self, fact: Fact) -> Fact | None:
-        """Returns a fact as it is read, with representatives; None for one that says what the cliques are."""
+        """Returns a fact as it is read, with representatives; None for one that says what fixed cliques are."""
         get = self.representatives.get
         if isinstance(fact, Atom):
             return fact if self.keeps_terms else Atom(fact.relation, tuple(get(term, term) for term in fact.arguments))
         subject, predicate, object = fact
-        if predicate == SAME_AS:
+        if predicate == SAME_AS and not self.may_change:
             return None
         if self.keeps_terms:
             return fact
@@ -123,19 +138,29 @@ class Cliques:
         return Columns(columns.times, columns.sizes, subjects, predicates, objects, columns.stream)
 
     def changes(self, facts: Iterable[Fact]) -> Iterator[Triple]:
-        """Yields the triples that would change the cliques."""
+        """Yields the triples that would change the cliques, if these are fixed; otherwise those that no clique can
+        have."""
         for fact in facts:
             if fact[1] == SAME_AS and isinstance(fact, Triple):
-                left, _, right = fact
-                if self.representative(left) != self.representative(right):
+                left, right = self.representative(fact.subject), self.representative(fact.object)
+                if left != right and self._refuses(left, right):
                     yield fact
+
+    def _refuses(self, left: Term, right: Term) -> bool:
+        """Returns whether two representatives cannot become the same."""
+        if self.named is None:
+            return True
+        has_meaning = any(is_literal(term) or term.startswith(VOCABULARIES) for term in (left, right))
+        return has_meaning or {left, right} <= self.named
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the literal alone. A process has one object of it."""
-        return cliques_of, (self.term, self.keeps_terms, self.drops_changes)
+        return cliques_of, (self.term, self.keeps_terms, self.drops_changes, self.named)
 
 
 @lru_cache(maxsize=64)
-def cliques_of(term: Term, keeps_terms: bool = False, drops_changes: bool = False) -> Cliques:
+def cliques_of(
+    term: Term, keeps_terms: bool = False, drops_changes: bool = False, named: frozenset[Term] | None = None
+) -> Cliques:
     """Returns the cliques that a literal holds."""
-    return Cliques(term, keeps_terms, drops_changes)
+    return Cliques(term, keeps_terms, drops_changes, named)

@@ -12,7 +12,7 @@ from squall.model import System
 from squall.model import rules as rules_of
 from squall.rdf import Triple
 from squall.reasoning.regimes import NONE, regime_of
-from squall.reasoning.same_as_mode import check_answers, mode_of
+from squall.reasoning.same_as_mode import FOLLOW, check_answers, check_following, mode_of
 from squall.reasoning.schema import REGIMES, Schema
 
 
@@ -23,15 +23,21 @@ class Ways(NamedTuple):
         entailment: The entailment regime of programs that name none.
         same_as: How programs that do not say it treat owl:sameAs.
         answers: What answers have of terms that are the same.
-        drops_changes: Whether a triple in a source that would change the schema is a dead letter, and no error.
+        schema_changes: What becomes of a triple in a source that would change the schema or the cliques of owl:sameAs:
+            ``error``, ``dead-letters``, or ``follow``: what it says of owl:sameAs changes how facts are read.
         specialise: Whether rule sets have been specialised by the schema.
     """
 
     entailment: str = NONE
     same_as: str | None = None
     answers: str = "representatives"
-    drops_changes: bool = False
+    schema_changes: str = "error"
     specialise: bool = False
+
+    @property
+    def drops_changes(self) -> bool:
+        """Whether a triple in a source that would change the schema is a dead letter. Otherwise it is an error."""
+        return self.schema_changes == "dead-letters"
 
 
 def with_reasoning(
@@ -53,6 +59,7 @@ def with_reasoning(
 
     regime, mode = regime_of(system, ways.entailment), mode_of([system], ways.same_as)
     check_answers(mode, ways.answers)
+    check_following(mode, ways.answers, ways.schema_changes)
     if regime == mode == NONE:
         if not ways.specialise:
             check_no_schema(schema)
@@ -92,6 +99,10 @@ def _by_cliques(
         facts = all_names(triples, cliques) if has_provenance else cliques.facts(triples)
         closed = read_schema((fact for fact in facts if isinstance(fact, Triple)), regime)
         system = with_entailment(system, closed, ways.entailment, ways.drops_changes)
+    if ways.schema_changes == FOLLOW:
+        if regime == NONE:
+            system = with_entailment_by_window(system)
+        return same_as.with_links(system, cliques), closed
     system = same_as.with_cliques_as_facts(system, cliques)
     if regime == NONE:
         system = with_entailment_by_window(system)

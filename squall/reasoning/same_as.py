@@ -19,6 +19,7 @@ from squall.errors import SourceError, TranslatorError, TranslatorWarning, Usage
 from squall.functions import SAME_VALUE
 from squall.functions.jena import function_iri
 from squall.functions.same_as import (
+    OWN_FUNCTIONS,
     PAIRS,
     REPRESENTATIVE,
     REPRESENTATIVES,
@@ -48,10 +49,10 @@ from squall.model.reading import rules, variables
 from squall.model.rewriting import map_parts
 from squall.model.sources import ARRIVAL, GRAPH, GRAPH_EXISTS, Source
 from squall.model.systems import Joinable, System
-from squall.rdf import OWL, RDF, RDFS, XSD, Term, Triple, is_literal, literal
-from squall.rdf.cliques import SAME_AS, Cliques
+from squall.rdf import XSD, Term, Triple, is_literal, literal
+from squall.rdf.cliques import SAME_AS, VOCABULARIES, Cliques
+from squall.rdf.compounds import parse_compound
 
-_VOCABULARIES = tuple(f"<{namespace}" for namespace in (RDF, RDFS, OWL))
 _USE_AXIOMS = "treat owl:sameAs by axioms (`--same-as axioms`), which read what streams and rules say"
 
 
@@ -68,7 +69,7 @@ def read_cliques(triples: Iterable[Triple], system: System) -> Cliques:
     """
     cliques = _cliques_of((*triples, *_facts(system)))
     for term in (term for clique in cliques.members.values() for term in clique):
-        if term.startswith(_VOCABULARIES):
+        if term.startswith(VOCABULARIES):
             hint = "say it by owl:equivalentProperty or owl:equivalentClass, or treat owl:sameAs by axioms"
             raise UsageError(f"{term} has a meaning of its own, and cannot be the same as other terms", hint=hint)
     return cliques
@@ -151,6 +152,62 @@ def with_cliques(system: System, cliques: Cliques) -> System:
 
     rewritten: System = part(system)
     return replace(rewritten, cliques=cliques)
+
+
+def with_links(system: System, cliques: Cliques) -> System:
+    """Returns the system whose sources have the cliques, and whose streams may change these while it runs.
+
+    The terms that the programs and the schema name represent their cliques throughout, so that patterns stay as they
+    are.
+
+    Raises:
+        TranslatorError: A function of the programs depends on the cliques.
+    """
+    raise_all(list(_dependent_functions(system)))
+    schema = system.fixed_schema
+    of_schema = (term for triple in schema.triples for term in triple) if schema is not None else ()
+    named = frozenset(term for term in (*_names(system), *of_schema) if not is_literal(term))
+    return with_cliques(system, cliques.changing(named))
+
+
+def _names(system: System) -> set[Term]:
+    """Returns the IRIs, blank nodes and compound terms of a system, with the terms inside of the latter."""
+    names: set[Term] = set()
+
+    def add(part: Any) -> Any:
+        if isinstance(part, str) and not isinstance(part, Variable):
+            names.add(Term(part))
+            if (built := parse_compound(Term(part))) is not None:
+                add(built.arguments)
+        map_parts(part, add)
+        return part
+
+    add(system)
+    return {name for name in names if name.startswith(("<", "_:"))}
+
+
+def _dependent_functions(system: System) -> Iterator[TranslatorError]:
+    """Yields an error for each call of a function that takes the cliques."""
+
+    def calls(part: Any) -> Iterator[Call | TableFunction]:
+        if isinstance(part, Call | TableFunction) and part.function.startswith(OWN_FUNCTIONS):
+            yield part
+        inner: list[Any] = []
+
+        def collect(component: Any) -> Any:
+            inner.append(component)
+            return component
+
+        map_parts(part, collect)
+        for component in inner:
+            yield from calls(component)
+
+    for rule in rules(system):
+        for call in calls(rule):
+            message = f"`{rule.name}` has a function that depends on the names of a term, which streams may change"
+            origin = (call.origin if isinstance(call, Call) else None) or rule.origin
+            hint = "give what is known before the run (leave `--schema-changes follow` out), or use `--same-as axioms`"
+            yield TranslatorError(message, origin, hint)
 
 
 def _programs(system: System) -> list[System]:

@@ -16,6 +16,8 @@ by cliques with the terms that matched."""
 Answers = Literal["representatives", "members"]
 ANSWERS: tuple[Answers, ...] = get_args(Answers)
 """What answers have of a clique: its representative, or each of its terms."""
+FOLLOW = "follow"
+"""What a run does with triples of owl:sameAs in streams (`schema_changes`) that change how it reads facts."""
 AXIOMS = "sameas"
 """The rule set of the axioms of equality."""
 
@@ -72,3 +74,19 @@ def check_answers(mode: str, answers: str) -> None:
     if answers != ANSWERS[0] and mode != "representative":
         hint = _REMEDIES[mode]
         raise UsageError(f"answers by {answers} go with owl:sameAs by representative", hint=hint)
+
+
+def check_following(mode: str, answers: str, schema_changes: str) -> None:
+    """Raises UsageError if what streams say of owl:sameAs cannot be followed."""
+    if schema_changes != FOLLOW:
+        return
+    if mode != "representative":
+        hint = {
+            "none": "name it: `--same-as representative`",
+            "axioms": "leave it out: the axioms read what streams say of owl:sameAs",
+            "provenance": "ask for representatives, or treat owl:sameAs by axioms",
+        }[mode]
+        raise UsageError(f"`{FOLLOW}` goes with owl:sameAs by representative, not with `{mode}`", hint=hint)
+    if answers != ANSWERS[0]:
+        hint = "ask for representatives, or treat owl:sameAs by axioms (`--same-as axioms`)"
+        raise UsageError(f"answers by {answers} need cliques that no stream changes (`{FOLLOW}`)", hint=hint)

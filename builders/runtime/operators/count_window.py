@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple, cast
 
+from squall.builders.runtime.operators.valid_facts import terms_of
 from squall.builders.runtime.zset import Delta, Row, fact_row, row_fact
 from squall.model.windows import CountWindow
-from squall.rdf import FOREVER, Fact
+from squall.rdf import FOREVER, Fact, Term
 
 
 class _WindowFact(NamedTuple):
@@ -73,6 +74,12 @@ class CountWindowContent:
         for triple, start in zip(reversed(last), since, strict=True):
             if triple.is_valid:
                 yield from self.deltas_of(triple.fact, triple.arrival, triple.graph, (start, FOREVER), 1)
+
+    def with_terms(self, terms: Collection[Term], valid: tuple[int, int], weight: int) -> Iterator[Delta]:
+        """Yields the deltas of what is valid of the facts with some of the terms. All deltas have been drained."""
+        for fact, arrival, graph, is_valid in self.facts:
+            if is_valid and any(term in terms for term in terms_of(fact)):
+                yield from self.deltas_of(fact, arrival, graph, valid, weight)
 
     def _end(self, triple: _WindowFact, since: int | None, time: int) -> Iterator[Delta]:
         """Yields the deltas of a fact that leaves the window. since: its start, if its deltas were not emitted yet."""

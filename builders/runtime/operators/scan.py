@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, groupby, repeat
@@ -12,6 +12,7 @@ from operator import ge, itemgetter
 from squall.builders.runtime.operators.count_window import CountWindowContent
 from squall.builders.runtime.operators.state import SlotChanges, SnapshotDiff, Stateful, sum_weights
 from squall.builders.runtime.operators.valid_facts import Arrival, ValidFacts, change_of
+from squall.builders.runtime.same_as_links import renamed
 from squall.builders.runtime.schema_changes import describe_schema, refuse_other_cliques, refuse_schema_change
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Boxes, Delta, fact_row
@@ -157,6 +158,8 @@ class ScanOperator(Stateful):
             follow a stream, and nobody else may remove their facts.
         fixed_schema: The schema that facts must not change, if any.
         tuning: The tuning values of the runtime.
+        representatives: The terms by which some terms are read from now on, beside those that the cliques of the source
+            tell; None if streams do not change them (`squall.builders.runtime.same_as_links`).
     """
 
     kind = "scan"
@@ -173,9 +176,11 @@ class ScanOperator(Stateful):
         derived_streams: Collection[str] = (),
         fixed_schema: FixedSchema | None = None,
         tuning: Tuning = DEFAULT_TUNING,
+        representatives: Mapping[Term, Term] | None = None,
     ) -> None:
         super().__init__()
         self.source = source
+        self.representatives = representatives
         self.predicates = predicates if fixed_schema is None else fixed_schema.read_predicates.union(predicates)
         self.reads_all_triples = reads_all_triples
         self.reads_atoms = reads_atoms
@@ -358,7 +363,20 @@ class ScanOperator(Stateful):
         if self.source.window_of(stream).is_sequential and not self.source.reads(stream, graph, is_static):
             return
         for fact_read in self.source.facts_read(fact, stream, arrival, graph, self.is_derived):
+            if self.representatives:
+                fact_read = renamed(fact_read, self.representatives, self.source.prefix_width)
             yield (*fact_row(fact_read), *valid, weight)
+
+    def with_terms(self, terms: Collection[Term], time: int, weight: int) -> list[Delta]:
+        """Ends (weight -1) or begins (1) at a time what is valid of the facts with some of the terms."""
+        deltas: list[Delta] = []
+        for fact, arrival in self.valid_facts.with_terms(terms):
+            if arrival.end > time:
+                valid = max(arrival.start, time), arrival.end
+                deltas += self._entries(arrival.stream, fact, arrival.time, arrival.graph, valid, weight)
+        for count_window in self.count_windows.values():
+            deltas += count_window.with_terms(terms, (time, FOREVER), weight)
+        return deltas
 
     def remove(self, fact: Fact, time: int, stream: str | None = None) -> list[Delta]:
         """Ends a fact in the graph of a stream, static data included.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, cast
 
 from squall.builders.runtime.zset import Delta, fact_row, row_fact
-from squall.rdf import ALWAYS, Fact
+from squall.rdf import ALWAYS, Fact, Term, Triple
 
 
 class Arrival(NamedTuple):
@@ -41,6 +41,8 @@ class ValidFacts:
         self.has_static = has_static
         self.min_rows_to_sweep = self.sweep_rows = min_rows_to_sweep
         self.arrivals: dict[Fact, list[Arrival]] = {}
+        self._facts_of: dict[Term, dict[Fact, None]] | None = None
+        """The facts with each term, ended ones among them; None while nobody has asked for them."""
 
     def includes(self, time: int) -> bool:
         """Returns whether facts of an event at a time (integer ms) belong here."""
@@ -49,6 +51,18 @@ class ValidFacts:
     def add(self, fact: Fact, arrival: Arrival) -> None:
         """Adds an arrival of a fact."""
         self.arrivals.setdefault(fact, []).append(arrival)
+        if self._facts_of is not None:
+            _index(self._facts_of, fact)
+
+    def with_terms(self, terms: Iterable[Term]) -> Iterator[tuple[Fact, Arrival]]:
+        """Yields the facts that have some of the terms, with their arrivals."""
+        if self._facts_of is None:
+            self._facts_of = {}
+            for fact in self.arrivals:
+                _index(self._facts_of, fact)
+        facts = dict.fromkeys(fact for term in terms for fact in self._facts_of.get(term, ()))
+        for fact in facts:
+            yield from ((fact, arrival) for arrival in self.arrivals.get(fact, ()))
 
     def end(self, fact: Fact, ends: Callable[[Arrival], bool]) -> list[Arrival]:
         """Removes and returns the arrivals of a fact that `ends` selects."""
@@ -68,6 +82,7 @@ class ValidFacts:
                 arrivals.remove(arrival)
             if not arrivals:
                 del self.arrivals[fact]
+        self._facts_of = None
 
     def streams_of(self, fact: Fact) -> Iterable[str]:
         """Returns the streams that brought a fact."""
@@ -82,10 +97,21 @@ class ValidFacts:
             if not self.arrivals[fact]:
                 del self.arrivals[fact]
         self.sweep_rows = max(self.min_rows_to_sweep, 2 * len(self.arrivals))
+        self._facts_of = None
 
     def size(self) -> int:
         """Returns the number of arrivals."""
         return sum(map(len, self.arrivals.values()))
+
+
+def terms_of(fact: Fact) -> Iterable[Term]:
+    """Returns the terms of a fact."""
+    return fact if isinstance(fact, Triple) else fact.arguments
+
+
+def _index(facts_of: dict[Term, dict[Fact, None]], fact: Fact) -> None:
+    for term in terms_of(fact):
+        facts_of.setdefault(term, {})[fact] = None
 
 
 def change_of(fact: Fact, arrival: Arrival, weight: int) -> Delta:

@@ -1,0 +1,188 @@
+"""Links: what streams say of owl:sameAs while a program runs, and the representatives that follow from it.
+
+A link holds from the time of its event until it is removed, whatever windows there are. Scans read each fact with the
+representative of each of its terms at each time. So where a link changes representatives, the facts that are valid end
+as they were read, and begin as they are read from then on (`squall.builders.runtime.fact_input`).
+See docs/decisions/0094-links-in-streams.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import cast
+
+from squall.builders.runtime.operators.state import Stateful, sum_weights
+from squall.builders.runtime.zset import Delta
+from squall.errors import SourceError
+from squall.model import Source
+from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Columns, Event, Fact, Term, Triple
+from squall.rdf.cliques import SAME_AS, Cliques
+
+_STATIC = "static"
+_Link = tuple[Term, Term]
+_Holder = tuple[str, str, str]
+"""A stream that says a link, the named graph in which it does ("" for none), and `_STATIC` for static data."""
+
+
+def follows_links(source: Source) -> bool:
+    """Returns whether what streams say of owl:sameAs changes how a source is read."""
+    return source.cliques is not None and source.cliques.may_change
+
+
+class Links(Stateful):
+    """The links of a run: connected components of representatives (`Cliques`).
+
+    Args:
+        sources: The sources of the plan whose streams may change the cliques, one at least.
+
+    Attributes:
+        representatives: By which term scans read each term that the cliques known before the run do not tell: their
+            representatives have entries here, if links have merged them into other cliques.
+    """
+
+    kind = "links"
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        super().__init__()
+        self.sources = sources
+        self.cliques = cast(Cliques, sources[0].cliques)
+        self.representatives: dict[Term, Term] = {}
+        self._holders: dict[_Link, set[_Holder]] = {}
+        self._neighbours: dict[Term, set[Term]] = {}
+        self._components: dict[Term, frozenset[Term]] = {}
+        """The component of each term that has links."""
+        self._moves: dict[Term, Term] = {}
+        """The terms whose representatives have changed since the last `move`, with the new ones."""
+
+    def parts(self, events: Sequence[Event]) -> Iterator[Sequence[Event]]:
+        """Yields events in parts. Links are in the first event of a part only."""
+        if isinstance(events, Columns):
+            if SAME_AS not in events.predicates:
+                yield events
+                return
+            events = list(events)
+        first = 0
+        for place, event in enumerate(events):
+            if place > first and any(_links((*event.facts, *event.removed))):
+                yield events[first:place]
+                first = place
+        yield events[first:]
+
+    def update(self, event: Event) -> Collection[Term]:
+        """Takes the links of an event, and returns the terms of facts that have other representatives by them.
+
+        `representatives` is as before until `move` is called.
+
+        Raises:
+            SourceError: Two terms that the programs name would become the same.
+        """
+        links = [*_links(event.facts)], [*_links(event.removed)]
+        if not any(links) or not any(source.is_affected_by(event) for source in self.sources):
+            return ()
+        holder = (event.stream, event.graph, _STATIC if event.is_static else "")
+        added, removed = ([self._link(triple) for triple in part] for part in links)
+        for link in removed:
+            if holder in self._holders.get(link, ()):
+                self._remove(link, holder)
+                self._log(link, holder, -1)
+        for link, triple in zip(added, links[0], strict=True):
+            if holder not in self._holders.get(link, ()):
+                if len(self.cliques.named & (self._component(link[0]) | self._component(link[1]))) > 1:  # type: ignore[operator]
+                    raise self._conflict(event, triple)
+                self._add(link, holder)
+                self._log(link, holder, 1)
+        self._moves = {term: to for term, to in self._moves.items() if self.representatives.get(term, term) != to}
+        return [name for term in self._moves for name in self.cliques.clique(term)]
+
+    def move(self) -> None:
+        """Makes the representatives those of the present links."""
+        self.representatives.update(self._moves)
+        for term, representative in self._moves.items():
+            if term == representative:
+                del self.representatives[term]
+        self._moves = {}
+
+    # Components
+
+    def _link(self, triple: Triple) -> _Link:
+        left, right = sorted(map(self.cliques.representative, (triple.subject, triple.object)))
+        return left, right
+
+    def _component(self, term: Term) -> frozenset[Term]:
+        return self._components.get(term) or frozenset((term,))
+
+    def _add(self, link: _Link, holder: _Holder) -> None:
+        self._holders.setdefault(link, set()).add(holder)
+        left, right = link
+        self._neighbours.setdefault(left, set()).add(right)
+        self._neighbours.setdefault(right, set()).add(left)
+        self._put(self._component(left) | self._component(right))
+
+    def _remove(self, link: _Link, holder: _Holder) -> None:
+        self._holders[link].discard(holder)
+        if self._holders[link]:
+            return
+        del self._holders[link]
+        left, right = link
+        self._neighbours[left].discard(right)
+        self._neighbours[right].discard(left)
+        self._put(self._reached(left))
+        self._put(self._reached(right))
+
+    def _reached(self, term: Term) -> frozenset[Term]:
+        """Returns the terms to which links lead from a term."""
+        reached, agenda = {term}, [term]
+        while agenda:
+            new = self._neighbours.get(agenda.pop(), set()) - reached
+            reached |= new
+            agenda += new
+        return frozenset(reached)
+
+    def _put(self, component: frozenset[Term]) -> None:
+        """Adds a component in place of those of its terms."""
+        representative = min(component & cast(frozenset[Term], self.cliques.named) or component)
+        for term in component:
+            self._components[term] = component
+            self._moves[term] = representative
+        if len(component) == 1:
+            del self._components[representative]
+            self._neighbours.pop(representative, None)
+
+    def _conflict(self, event: Event, triple: Triple) -> SourceError:
+        named = cast(frozenset[Term], self.cliques.named)
+        left, right = self._link(triple)
+        names = sorted(named & (self._component(left) | self._component(right)))
+        stream = f"the stream `{event.stream}`" if event.stream else DEFAULT_STREAM
+        message = f"{stream} says at {event.time} what makes {names[0]} and {names[1]} the same: {triple}"
+        hint = "the programs name both terms: give the link before the run (`--schema`), or treat owl:sameAs by axioms"
+        return SourceError(message, hint=f"{hint} (`--same-as axioms`)")
+
+    # State
+
+    def _log(self, link: _Link, holder: _Holder, weight: int) -> None:
+        self.note(0, [(*holder, *link, ALWAYS, FOREVER, weight)])
+
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
+        for (*holder, left, right, _, _), count in sum_weights(deltas).items():
+            change = self._add if count > 0 else self._remove
+            if count:
+                change((left, right), cast(_Holder, tuple(holder)))
+        self.move()
+
+    def size(self) -> int:
+        return sum(map(len, self._holders.values()))
+
+
+def _links(facts: Iterable[Fact]) -> Iterator[Triple]:
+    """Yields the triples of owl:sameAs."""
+    return (fact for fact in facts if fact[1] == SAME_AS and isinstance(fact, Triple))
+
+
+def renamed(fact: Fact, names: Mapping[Term, Term], prefix: int) -> Fact:
+    """Returns a fact with other names for some terms, but for the first arguments of an atom, `prefix` in number."""
+    if isinstance(fact, Triple):
+        return Triple(*(names.get(term, term) for term in fact))
+    arguments = fact.arguments
+    changed = (names.get(term, term) for term in arguments[prefix:])
+    return fact._replace(arguments=tuple(chain(arguments[:prefix], changed)))
