@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +18,13 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import squall
+from squall.cli import command
+from squall.contracts import Options
+from squall.errors import SquallError
 from squall.plan import Plan
 from squall.rdf import ALWAYS, RDF, Event, Fact, Term, Triple, iri, literal
 from squall.rdf.cliques import SAME_AS, Cliques
+from squall.streams import DeadLetterFile
 from tests import in_memory
 from tests.laws import PLANNERS, examples, hold_with_outputs
 from tests.test_same_as import CLASSES, PREFIXES, PROPERTIES, SOURCES, A, B, E, projected
@@ -92,7 +98,7 @@ def links_at(time: int, stream: Sequence[Event], read: Iterable[str], known: Ite
             for fact in event.removed:
                 held.pop((event.stream, fact), None)
             held |= dict.fromkeys((event.stream, fact) for fact in event.facts if fact[1] == SAME_AS)
-    return [*known, *(Triple(*fact) for _, fact in held)]  # type: ignore[arg-type]
+    return [*known, *(Triple(*fact) for _, fact in held)]
 
 
 def cliques_of(triples: Iterable[Triple]) -> Cliques:
@@ -153,7 +159,7 @@ def is_possible(text: str, language: str, stream: Sequence[Event], known: Sequen
 @pytest.mark.parametrize("planner", PLANNERS)
 @pytest.mark.parametrize("language", SOURCES)
 def test_answers_are_those_by_the_cliques_of_their_time(language: str, planner: str, many: int) -> None:
-    def law(stream: list[Event], program: tuple[str, str], known: list[Triple]) -> list[object]:
+    def law(stream: list[Event], program: tuple[str, str], known: list[Triple]) -> Sequence[object]:
         _, text = program
         assume(is_possible(text, language, stream, known))
         plan = following(language, text, planner, schema=known)
@@ -183,7 +189,7 @@ def test_answers_are_those_by_the_cliques_of_their_time(language: str, planner: 
     ],
 )
 def test_engines_agree(builder: str, number: int) -> None:
-    def law(stream: list[Event], program: tuple[str, str], known: list[Triple], seed: int) -> list[object]:
+    def law(stream: list[Event], program: tuple[str, str], known: list[Triple], seed: int) -> Sequence[object]:
         language, text = program
         assume(is_possible(text, language, stream, known))
         plan = following(language, text, schema=known)
@@ -211,7 +217,7 @@ RULES = """@prefix : <http://example.org/> .
 def test_rules_read_what_they_derive(planner: str, many: int) -> None:
     """What rules have derived in the end, of all that ever came, is what they derive if the links are known before."""
 
-    def law(stream: list[Event], seed: int) -> list[object]:
+    def law(stream: list[Event], seed: int) -> Sequence[object]:
         stream = [event._replace(removed=()) for event in stream]
         same = links_at(stream[-1].time, stream, {A, B})
         cliques = cliques_of(same)
@@ -226,3 +232,169 @@ def test_rules_read_what_they_derive(planner: str, many: int) -> None:
         return expected if same else []
 
     hold_with_outputs(law, many, 0.1, stream=streams(), seed=st.integers(0, 1000))
+
+
+# Examples
+
+
+def link(left: str, right: str) -> Triple:
+    return Triple(iri(E + left), SAME_AS, iri(E + right))
+
+
+def fact(subject: str, predicate: str, object: str) -> Triple:
+    return Triple(iri(E + subject), iri(E + predicate), iri(E + object))
+
+
+def answers(plan: Plan, stream: Sequence[Event], **options: Any) -> list[tuple[int, str]]:
+    return [(out.time, str(out.fact)) for out in squall.run(plan, stream, **options)]
+
+
+def select(pattern: str, language: str = "sparql", **options: Any) -> Plan:
+    return following(language, PREFIXES + SOURCES[language].format("*", pattern, ""), output=None, **options)
+
+
+def test_a_link_that_is_removed_divides_the_terms_again() -> None:
+    plan = following("sparql", f"{PREFIXES} SELECT (COUNT(?x) AS ?n) {{ ?x :p ?y }}", window="LANDMARK")
+    stream = [
+        Event(1, (fact("a", "p", "z"), fact("b", "p", "z"), fact("c", "p", "z"))),
+        Event(2, (link("a", "b"),)), Event(3, (link("b", "c"),)), Event(4, (link("b", "c"),), A),
+        Event(5, (), "", (link("b", "c"),)), Event(6, (), A, (link("b", "c"),)), Event(7, (), "", (link("a", "b"),)),
+    ]  # fmt: skip
+    _, *counts = [(time, re.sub(r'.*"(\d)".*', r"\1", text)) for time, text in answers(plan, stream)]
+    assert counts == [(1, "3"), (2, "2"), (3, "1"), (4, "1"), (5, "1"), (6, "2"), (7, "3")]
+
+
+def test_a_name_of_a_predicate_and_of_a_constant() -> None:
+    plan = select("?x :p :z", window="LANDMARK")
+    stream = [Event(1, (fact("b", "p9", "z9"),)), Event(2, (link("p9", "p"),)), Event(3, (link("z9", "z"),))]
+    assert answers(plan, stream) == [(3, f"?x=<{E}b>")]
+
+
+def test_named_graphs_and_count_windows() -> None:
+    stream = [Event(1, (fact("b", "p", "z"),), A, (), f"<{E}g>"), Event(2, (link("a", "b"),), A, (), f"<{E}g>")]
+    in_graphs = following(
+        "sparql", f"{PREFIXES} SELECT ?g ?x {{ GRAPH ?g {{ ?x :p ?y }} }}", window="LANDMARK", output=None
+    )
+    names = {f"?g=<{graph}> ?x=<{E}{name}>" for graph in (A, E + "g") for name in "ab"}
+    assert {text for _, text in answers(in_graphs, stream)} == names
+    counted = f"{PREFIXES} SELECT ?x FROM STREAM :a [RANGE TRIPLES 2] {{ ?x :p ?y }}"
+    plan = following("csparql", counted, output=None)
+    later = [*stream, Event(3, (fact("c", "q", "z"),), A), Event(4, (), A)]
+    assert answers(plan, later)[-1][1] == f"?x=<{E}a>"
+    assert f"?x=<{E}b>" in {text for time, text in answers(plan, later) if time == 1}
+
+
+def test_a_stream_that_is_read_again() -> None:
+    programs = (
+        f"{PREFIXES} REGISTER STREAM <urn:derived> AS CONSTRUCT {{ ?x :r ?y }} FROM STREAM :a [RANGE 10ms STEP 1ms] "
+        "WHERE { ?x :p ?y }",
+        f"{PREFIXES} REGISTER QUERY q AS SELECT ?x FROM STREAM <urn:derived> [RANGE 10ms STEP 1ms] "
+        "WHERE { ?x :r ?y . ?y :r ?x }",
+    )
+    stream = [
+        Event(1, (fact("a", "p", "b"),), A),
+        Event(3, (fact("b2", "p", "a"),), A),
+        Event(5, (link("b", "b2"),), A),
+    ]
+    system = squall.compile(*programs, lexer="csparql", same_as="representative", schema_changes="follow")
+    solutions = {output for output in answers(squall.plan(system), [*stream, Event(8, (), A)]) if "?x" in output[1]}
+    assert min(time for time, _ in solutions) in (5, 6)
+    assert {text for _, text in solutions} == {f"?x=<{E}a>", f"?x=<{E}b2>"}  # "2" is less than ">"
+
+
+def test_facts_that_updates_insert() -> None:
+    text = f"{PREFIXES} INSERT {{ ?x :q ?y }} WHERE {{ ?x :p ?y }}"
+    query = f"{PREFIXES} SELECT ?x {{ ?x :q ?y ; :r ?y }}"
+    system = squall.compile(text, query, lexer="sparql", same_as="representative", schema_changes="follow")
+    stream = [Event(1, (fact("b", "p", "z"),)), Event(3, (fact("a", "r", "z"),)), Event(5, (link("a", "b"),))]
+    texts = [output for output in answers(squall.plan(system), stream) if "?x" in output[1]]
+    assert texts == [(5, f"?x=<{E}a>")]
+
+
+@pytest.mark.parametrize("options", [{"entailment": "rhodf"}, {"rules": ["rhodf"]}], ids=str)
+def test_schemas_and_rule_sets(options: dict[str, Any]) -> None:
+    subclass = Triple(iri(E + "C"), iri("http://www.w3.org/2000/01/rdf-schema#subClassOf"), iri(E + "D"))
+    options = {"schema": [subclass], **options} if "entailment" in options else options
+    plan = select("?x a :D ; :p ?y", window="LANDMARK", **options)
+    stream = [
+        Event(1, (Triple(iri(E + "b"), TYPE, iri(E + "C9")), fact("a", "p", "z"))),
+        Event(2, (link("C9", "C"),)), Event(3, (link("a", "b"),)),
+    ]  # fmt: skip
+    static = [Event(ALWAYS, (subclass,))]
+    assert answers(plan, stream, static=static) == [(3, f"?x=<{E}a> ?y=<{E}z>")]
+
+
+def test_a_run_resumes_with_its_links(tmp_path: Path) -> None:
+    plan = select("?x :p ?y . ?y :q ?x", window="LANDMARK")
+    stream = [
+        Event(1, (fact("a", "p", "b"), link("b", "b2"))), Event(2, (link("c", "a"),)),
+        Event(3, (), "", (link("b", "b2"),)), Event(4, (fact("b2", "q", "c"),)), Event(5, (link("b", "b2"),)),
+        Event(6, (fact("c", "p", "c"), fact("a", "q", "c"))),
+    ]  # fmt: skip
+    expected = answers(plan, stream)
+    assert len(expected) == 2
+    for cut in range(1, len(stream)):
+        options = Options(checkpoint=tmp_path / str(cut))
+        parts = (stream[:cut], stream)  # what has been read is skipped
+        outputs = [out for part in parts for out in squall.build(plan, "iterator", options).run([part])]
+        assert [(out.time, str(out.fact)) for out in outputs] == expected
+
+
+# Bad input
+
+
+def test_terms_that_programs_name_stay_apart() -> None:
+    plan = select("?x :p :y . ?x :q :z", window="LANDMARK")
+    with pytest.raises(SquallError) as caught:
+        answers(plan, [Event(1, (link("y", "w"),)), Event(2, (link("w", "z"),), A)])
+    assert f"the stream `{A}` says at 2 what makes <{E}y> and <{E}z> the same" in str(caught.value)
+    assert "`--same-as axioms`" in (caught.value.hint or "")
+
+
+def test_what_no_clique_can_have_is_a_dead_letter() -> None:
+    plan, ledger = select("?x :p :y . ?x :q :z", window="LANDMARK"), DeadLetterFile()
+    bad = [Triple(iri(E + "a"), SAME_AS, literal("a")), Triple(iri(E + "C"), SAME_AS, TYPE), link("y", "z")]
+    stream = [Event(1, (*bad, fact("a", "p", "y"), link("a", "b"))), Event(2, (fact("b", "q", "z"),))]
+    outputs = list(squall.build(plan, "iterator", Options(ledger=ledger)).run([stream]))
+    assert [(out.time, str(out.fact)) for out in outputs] == [(2, f"?x=<{E}a>")]
+    assert ledger.counts == {("schema", "the default stream"): 3}
+    with pytest.raises(SquallError, match="cannot be the same"):
+        answers(plan, stream)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "options", "expected"),
+    [
+        ("?x :p ?y", {"same_as": "provenance"}, "goes with owl:sameAs by representative, not with `provenance`"),
+        ("?x :p ?y", {"same_as": None}, "not with `none`"),
+        ("?x :p ?y", {"same_as": "axioms"}, "the axioms read what streams say"),
+        ("?x :p ?y", {"same_as_answers": "members"}, "need cliques that no stream changes"),
+        ('?x :p ?y FILTER(STRENDS(STR(?x), "1"))', {}, "a function that depends on the names of a term"),
+        ("?x :p ?y BIND(IRI(?y) AS ?z)", {}, "a function that depends on the names of a term"),
+    ],
+)
+def test_what_is_refused(pattern: str, options: dict[str, Any], expected: str) -> None:
+    text = PREFIXES + SOURCES["sparql"].format("*", pattern, "")
+    with pytest.raises(SquallError) as caught:
+        squall.compile(text, lexer="sparql", **{"same_as": "representative", "schema_changes": "follow", **options})
+    assert expected in f"{caught.value} {caught.value.hint}"
+
+
+def test_explain_and_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "q.rq").write_text(f"{PREFIXES} SELECT ?x {{ ?x :p ?y ; :q ?y }}")
+    facts_in_order = (fact("b", "p", "z"), fact("a", "q", "z"), link("a", "b"))
+    (tmp_path / "s.ntt").write_text("\n".join(f"{time} {triple}" for time, triple in enumerate(facts_in_order)))
+    program, options = str(tmp_path / "q.rq"), ["--same-as", "representative", "--schema-changes", "follow"]
+
+    def printed(*arguments: str) -> str:
+        with suppress(SystemExit):
+            command.main([*arguments, *options], standalone_mode=False)
+        return capsys.readouterr().out
+
+    sink = tmp_path / "out.tsv"
+    printed("run", program, "--source", str(tmp_path / "s.ntt"), "--sink", str(sink))
+    assert f"<{E}a>" in sink.read_text()
+    assert "which streams may change" in printed("explain", program, "--stage", "tps")
+    assert "links of owl:sameAs" in printed("explain", program, "--stage", "job", "--builder", "spark")
+    (tmp_path / "q.rq").write_text(f"{PREFIXES} SELECT ?x {{ ?x :p ?y FILTER(STRLEN(STR(?x)) > 1) }}")
+    assert "depends on the names of a term" in printed("check", program)

@@ -48,6 +48,10 @@ class SchemaChange(NamedTuple):
             remedy = (
                 "give it as a part of the schema (`--schema`), let a rule set read it (`--rules`, not `--specialise`)"
             )
+        elif self.fixed.may_change:
+            message = f"{origin} of two terms what cannot be the same: {self.triple}"
+            remedy = "literals, terms of RDF, RDFS and OWL, and terms that programs name are never the same as others"
+            return SourceError(message, hint=f"{remedy}; dead letters keep such triples, if there is a file for them")
         else:
             way = "with provenance" if self.fixed.keeps_terms else "by representative"
             message = f"{origin} what is fixed under owl:sameAs {way}: {self.triple}"
@@ -61,6 +65,8 @@ class SchemaChange(NamedTuple):
         """The reason and the text of the dead letter."""
         time = "-infinity" if self.event.is_static else self.event.time
         of_schema = isinstance(self.fixed, FixedSchema)
+        if isinstance(self.fixed, Cliques) and self.fixed.may_change:
+            return "literals, vocabulary and terms that programs name are not the same", f"{time} {self.triple}"
         name = "the schema of the entailment" if of_schema else "what is the same by owl:sameAs"
         return f"{name}, which is fixed, does not have it", f"{time} {self.triple}"
 

@@ -58,13 +58,14 @@ def lint(
     lenient: bool = False,
     same_as: str | None = None,
     same_as_answers: str = "representatives",
+    schema_changes: str = "error",
 ) -> tuple[Finding, ...]:
     """Checks one or more programs that run together, without running them.
 
     Args:
         programs: The programs. They, `lexer`, `rules`, `window`, `windows`, `documents`, `profile`, `prefixes`,
-            `entailment`, `schema`, `specialise`, `lenient`, `same_as` and `same_as_answers` are those of
-            `squall.compile`. Rule sets have no findings, and of ontologies there are only those of `_OF_BACKGROUND`.
+            `entailment`, `schema`, `specialise`, `lenient`, `same_as`, `same_as_answers` and `schema_changes` are those
+            of `squall.compile`. Rule sets have no findings, and of ontologies there are only those of `_OF_BACKGROUND`.
         streams: The IRIs of the streams that will bring events. None means unknown.
         static: The IRIs of the streams with static data (``""`` is the default one).
         graphs: Whether these may bring named graphs.
@@ -107,7 +108,7 @@ def lint(
     )
     background = {rule_set(name).name for name in rules} | _background_names(system)
     try:
-        ways = Ways(entailment, same_as, same_as_answers, specialise=specialise)
+        ways = Ways(entailment, same_as, same_as_answers, schema_changes, specialise)
         entailed, closed_schema = with_reasoning(program.system, schema, ways)
     except SquallError as error:
         return sorted_findings(as_findings(error), names)

@@ -175,14 +175,6 @@ if TYPE_CHECKING:
     cloup.option(
         "--dead-letters", type=FILE, metavar="FILE", help="Keep malformed and late statements as lines of JSON."
     ),
-    cloup.option(
-        "--schema-changes",
-        type=click.Choice(["error", "dead-letters", "follow"]),
-        default="error",
-        show_default=True,
-        help="What to do with a statement that would change the schema of --entailment, or the terms of --same-as. "
-        "`follow` reads facts by what streams say of owl:sameAs as it comes.",
-    ),
     cloup.option("--strict", is_flag=True, help="Stop at the first malformed statement; exit code 1 for any loss."),
 )
 @cloup.option_group(

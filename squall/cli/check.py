@@ -78,6 +78,7 @@ def check(
     same_as: str | None,
     same_as_answers: str,
     schemas: tuple[str, ...],
+    schema_changes: str,
     specialise: bool,
     lenient: bool,
     lexer: str | None,
@@ -150,6 +151,7 @@ def check(
         specialise=specialise,
         same_as=same_as,
         same_as_answers=same_as_answers,
+        schema_changes=schema_changes,
     )
     visible_findings = [finding for finding in findings if finding.severity == ERROR or finding.code not in ignored]
     if visible_findings or format != "text":

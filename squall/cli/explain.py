@@ -101,6 +101,7 @@ def explain(
     same_as: str | None,
     same_as_answers: str,
     schemas: tuple[str, ...],
+    schema_changes: str,
     specialise: bool,
     lenient: bool,
     lexer: str | None,
@@ -148,7 +149,7 @@ def explain(
         places = places_of(graphs, ())
         semantics = Semantics(
             sources, window, output, report, profile, namespaces, entailment, schemas, (), places, lenient,
-            specialise=specialise, same_as=same_as, same_as_answers=same_as_answers,
+            schema_changes=schema_changes, specialise=specialise, same_as=same_as, same_as_answers=same_as_answers,
         )  # fmt: skip
         system = compiled(programs, lexer, rules, graphs, semantics)
         system = with_windows(system, removals=_removals(sources))

@@ -81,6 +81,11 @@ SAME_AS_ANSWERS = cloup.option(
     shell_complete=completers.names("representatives", "members"),
     help="What answers have by --same-as representative: representatives, or each term (members).",
 )  # fmt: skip
+SCHEMA_CHANGES = cloup.option(
+    "--schema-changes", type=click.Choice(["error", "dead-letters", "follow"]), default="error", show_default=True,
+    help="What to do with a statement that would change the schema of --entailment, or the terms of --same-as. "
+    "`follow` reads facts by what streams say of owl:sameAs as it comes.",
+)  # fmt: skip
 LENIENT = cloup.option(
     "--lenient", is_flag=True,
     help="Leave out with a warning what rules cannot express of an ontology; otherwise it is an error.",
@@ -112,7 +117,19 @@ IMPORT = cloup.option(
     shell_complete=completers.files,
     help="A Python file that registers functions and aggregates for the programs (docs/extending.md).",
 )  # fmt: skip
-MEANING = (ENTAILMENT, SAME_AS, SAME_AS_ANSWERS, SCHEMA, SPECIALISE, LENIENT, PREFIX, PREFIXES, PROFILE, IMPORT)
+MEANING = (
+    ENTAILMENT,
+    SAME_AS,
+    SAME_AS_ANSWERS,
+    SCHEMA,
+    SCHEMA_CHANGES,
+    SPECIALISE,
+    LENIENT,
+    PREFIX,
+    PREFIXES,
+    PROFILE,
+    IMPORT,
+)
 """What programs mean, for all commands that compile them for a run."""
 GRAPH = cloup.option(
     "--graph", "graphs", multiple=True, metavar="IRI=FILE",

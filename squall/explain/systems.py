@@ -21,7 +21,8 @@ def lines(system: System) -> Iterator[str]:
         terms = sum(map(len, system.cliques.members.values()))
         cliques = counted(len(system.cliques.members), "clique")
         way = "with provenance" if system.cliques.keeps_terms else "by representative"
-        yield f"owl:sameAs {way}, with {cliques} of {counted(terms, 'term')}, which are fixed"
+        change = "which streams may change" if system.cliques.may_change else "which are fixed"
+        yield f"owl:sameAs {way}, with {cliques} of {counted(terms, 'term')}, {change}"
     specs = output_specs(system)
     visible_specs = [spec for spec in specs if spec.rules] or specs[:1]
     for number, spec in enumerate(visible_specs):

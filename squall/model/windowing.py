@@ -27,18 +27,19 @@ def with_windows(
         system: The system.
         window: The window of streams that are not in `windows`.
         windows: Windows by stream.
-        removals: Whether streams may carry removals.
+        removals: Whether streams may carry removals. Sources that may have removals already keep them.
     """
     return _apply_defaults(system, Source("", window, tuple(sorted((windows or {}).items())), removals))
 
 
 def _with_default_windows(source: Source, default: Source) -> Source:
     """Returns a source with the windows of a default source, if it has none of its own."""
+    removals = source.removals or default.removals
     if (source.window, source.windows) != (LANDMARK, ()):
-        return replace(source, removals=source.removals or default.removals)
+        return replace(source, removals=removals)
     if source.iri and not isinstance(source, Graph):
-        return replace(source, window=default.window_of(source.iri), removals=default.removals)
-    return replace(source, window=default.window, windows=default.windows, removals=default.removals)
+        return replace(source, window=default.window_of(source.iri), removals=removals)
+    return replace(source, window=default.window, windows=default.windows, removals=removals)
 
 
 def _apply_defaults(system: System, default: Source) -> System:

@@ -150,8 +150,9 @@ class Cliques:
         """Returns whether two representatives cannot become the same."""
         if self.named is None:
             return True
-        has_meaning = any(is_literal(term) or term.startswith(VOCABULARIES) for term in (left, right))
-        return has_meaning or {left, right} <= self.named
+        apart = any(is_literal(term) or term.startswith(VOCABULARIES) for term in (left, right))
+        named = {left, right} & self.named
+        return apart or len(named) > 1 or any(term.startswith("_:") for term in named)  # an IRI would represent it
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the literal alone. A process has one object of it."""

@@ -27,6 +27,7 @@ from squall.functions.same_as import (
     SOME_MEMBER,
     VALUES_OF_MEMBERS,
     VALUES_OR_UNBOUND,
+    called_functions,
     quoted,
 )
 from squall.functions.sparql.names import FN, OWN, SPARQL
@@ -186,11 +187,19 @@ def _names(system: System) -> set[Term]:
     return {name for name in names if name.startswith(("<", "_:"))}
 
 
+def _depends_on_names(call: Call | TableFunction) -> bool:
+    """Returns whether the value of a call may change with the cliques although the representatives do not."""
+    if call.function == SOME_MEMBER:
+        *_, quotation = (argument for argument in call.arguments[:3] if isinstance(argument, str))
+        return not _OF_NAMED.issuperset(called_functions(Term(quotation)))
+    return call.function.startswith(OWN_FUNCTIONS)
+
+
 def _dependent_functions(system: System) -> Iterator[TranslatorError]:
     """Yields an error for each call of a function that takes the cliques."""
 
     def calls(part: Any) -> Iterator[Call | TableFunction]:
-        if isinstance(part, Call | TableFunction) and part.function.startswith(OWN_FUNCTIONS):
+        if isinstance(part, Call | TableFunction) and _depends_on_names(part):
             yield part
         inner: list[Any] = []
 
@@ -262,6 +271,8 @@ _OF_LITERALS = frozenset(map(function_iri, (
     "subtractOne", "bound", "unbound", "isLiteral", "notLiteral", "now",
 )))  # fmt: skip
 """The functions of Jena's rules that see no more of a term that is no literal than that it is none."""
+_OF_NAMED = frozenset((*(SPARQL + name for name in ("isIRI", "isURI")), function_iri("notBNode")))
+"""The tests that are true of a representative if they are of some member: an IRI comes before all blank nodes."""
 PLAIN_NAMESPACES = (SPARQL, OWN, FN, XSD, "urn:x-squall:compound:", "urn:x-squall:same-as:")
 
 

@@ -364,7 +364,7 @@ class ScanOperator(Stateful):
             return
         for fact_read in self.source.facts_read(fact, stream, arrival, graph, self.is_derived):
             if self.representatives:
-                fact_read = renamed(fact_read, self.representatives, self.source.prefix_width)
+                fact_read = renamed(fact_read, self.representatives, max(self.source.prefix_width - 1, 0))
             yield (*fact_row(fact_read), *valid, weight)
 
     def with_terms(self, terms: Collection[Term], time: int, weight: int) -> list[Delta]:
