@@ -156,8 +156,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self.begin(begin)
         for id in self.layout.units:
             self.emit(id, [UNIT])
-        if self.input.links is not None:
-            self.read([Event(ALWAYS, tuple(self.input.links.cliques.triples))])
+        self.read(self.input.known_links())
 
     def begin(self, time: int) -> None:
         """Sets the time (integer ms) that functions of time use for what always holds."""

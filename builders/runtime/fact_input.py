@@ -17,7 +17,8 @@ from squall.builders.runtime.tuning import Tuning
 from squall.builders.runtime.zset import Delta, fact_row
 from squall.plan import Plan
 from squall.plan.operators import Scan
-from squall.rdf import FOREVER, NOTES, Event, Fact, Term
+from squall.rdf import ALWAYS, FOREVER, NOTES, Event, Fact, Term
+from squall.rdf.cliques import SAME_AS
 
 Change = tuple[str, Sequence[Delta]]
 """The id of a `Scan` node or of another one, and deltas that it emits."""
@@ -106,6 +107,13 @@ class FactInput:
             yield id, feed.remove(fact, time, stream)
         for source_stream, updates, arrival in self.inserted.remove(fact, stream):
             yield from self._changes(updates, source_stream, fact, arrival, time, -1)
+
+    def known_links(self) -> Sequence[Event]:
+        """Returns the links that are known before the run as static data, if they may change and patterns read them."""
+        reads_links = any(reader.reads_all_triples or SAME_AS in reader.predicates for reader in self.readers.values())
+        if self.links is None or not reads_links:
+            return ()
+        return [Event(ALWAYS, tuple(self.links.cliques.triples))]
 
     def follow_links(self, event: Event) -> Iterator[Change]:
         """Takes what an event says of owl:sameAs: ends facts as they were read until now, and begins them with the

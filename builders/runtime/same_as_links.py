@@ -9,6 +9,7 @@ See docs/decisions/0094-links-in-streams.md.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import cast
 
@@ -23,6 +24,14 @@ _STATIC = "static"
 _Link = tuple[Term, Term]
 _Holder = tuple[str, str, str]
 """A stream that says a link, the named graph in which it does ("" for none), and `_STATIC` for static data."""
+
+
+@dataclass
+class _Component:
+    """Terms that are the same, and the one that represents them."""
+
+    terms: set[Term]
+    representative: Term
 
 
 def follows_links(source: Source) -> bool:
@@ -50,7 +59,7 @@ class Links(Stateful):
         self.representatives: dict[Term, Term] = {}
         self._holders: dict[_Link, set[_Holder]] = {}
         self._neighbours: dict[Term, set[Term]] = {}
-        self._components: dict[Term, frozenset[Term]] = {}
+        self._components: dict[Term, _Component] = {}
         """The component of each term that has links."""
         self._moves: dict[Term, Term] = {}
         """The terms whose representatives have changed since the last `move`, with the new ones."""
@@ -88,8 +97,7 @@ class Links(Stateful):
                 self._log(link, holder, -1)
         for link, triple in zip(added, links[0], strict=True):
             if holder not in self._holders.get(link, ()):
-                if len(self.cliques.named & (self._component(link[0]) | self._component(link[1]))) > 1:  # type: ignore[operator]
-                    raise self._conflict(event, triple)
+                self._check(event, triple)
                 self._add(link, holder)
                 self._log(link, holder, 1)
         self._moves = {term: to for term, to in self._moves.items() if self.representatives.get(term, term) != to}
@@ -109,15 +117,25 @@ class Links(Stateful):
         left, right = sorted(map(self.cliques.representative, (triple.subject, triple.object)))
         return left, right
 
-    def _component(self, term: Term) -> frozenset[Term]:
-        return self._components.get(term) or frozenset((term,))
+    def _component(self, term: Term) -> _Component:
+        return self._components.get(term) or _Component({term}, term)
 
     def _add(self, link: _Link, holder: _Holder) -> None:
         self._holders.setdefault(link, set()).add(holder)
         left, right = link
         self._neighbours.setdefault(left, set()).add(right)
         self._neighbours.setdefault(right, set()).add(left)
-        self._put(self._component(left) | self._component(right))
+        parts = self._component(left), self._component(right)
+        if right in parts[0].terms:
+            return
+        representative = self._representative({part.representative for part in parts})
+        for part in parts:
+            if part.representative != representative:
+                self._moves.update(dict.fromkeys(part.terms, representative))
+        smaller, larger = sorted(parts, key=lambda part: len(part.terms))
+        larger.terms |= smaller.terms
+        larger.representative = representative
+        self._components.update(dict.fromkeys((*smaller.terms, left, right), larger))
 
     def _remove(self, link: _Link, holder: _Holder) -> None:
         self._holders[link].discard(holder)
@@ -127,36 +145,37 @@ class Links(Stateful):
         left, right = link
         self._neighbours[left].discard(right)
         self._neighbours[right].discard(left)
-        self._put(self._reached(left))
-        self._put(self._reached(right))
+        for terms in (self._reached(left), self._reached(right)):
+            component = _Component(terms, self._representative(terms))
+            self._components.update(dict.fromkeys(terms, component))
+            self._moves.update(dict.fromkeys(terms, component.representative))
 
-    def _reached(self, term: Term) -> frozenset[Term]:
+    def _reached(self, term: Term) -> set[Term]:
         """Returns the terms to which links lead from a term."""
         reached, agenda = {term}, [term]
         while agenda:
             new = self._neighbours.get(agenda.pop(), set()) - reached
             reached |= new
             agenda += new
-        return frozenset(reached)
+        return reached
 
-    def _put(self, component: frozenset[Term]) -> None:
-        """Adds a component in place of those of its terms."""
-        representative = min(component & cast(frozenset[Term], self.cliques.named) or component)
-        for term in component:
-            self._components[term] = component
-            self._moves[term] = representative
-        if len(component) == 1:
-            del self._components[representative]
-            self._neighbours.pop(representative, None)
+    def _representative(self, terms: set[Term]) -> Term:
+        """Returns the term that the programs name, or else the least one."""
+        return min(terms & self._named or terms)
 
-    def _conflict(self, event: Event, triple: Triple) -> SourceError:
-        named = cast(frozenset[Term], self.cliques.named)
-        left, right = self._link(triple)
-        names = sorted(named & (self._component(left) | self._component(right)))
+    @property
+    def _named(self) -> frozenset[Term]:
+        return cast(frozenset[Term], self.cliques.named)
+
+    def _check(self, event: Event, triple: Triple) -> None:
+        """Raises SourceError if a link makes two terms the same that the programs name."""
+        left, right = (self._component(term).representative for term in self._link(triple))
+        if left == right or not {left, right} <= self._named:
+            return
         stream = f"the stream `{event.stream}`" if event.stream else DEFAULT_STREAM
-        message = f"{stream} says at {event.time} what makes {names[0]} and {names[1]} the same: {triple}"
+        message = f"{stream} says at {event.time} what makes {left} and {right} the same: {triple}"
         hint = "the programs name both terms: give the link before the run (`--schema`), or treat owl:sameAs by axioms"
-        return SourceError(message, hint=f"{hint} (`--same-as axioms`)")
+        raise SourceError(message, hint=f"{hint} (`--same-as axioms`)")
 
     # State
 

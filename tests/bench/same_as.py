@@ -9,6 +9,8 @@ and the number of answers, for each number of names:
 * `given`: without cliques, over a stream that has the representatives.
 * `representative`: `--same-as representative`.
 * `provenance`: `--same-as provenance`.
+* `follow`: `--same-as representative --schema-changes follow`, with the links before the run.
+* `links`: the same over a stream that brings the links, each with the first event of its individual.
 * `members`: the same with `--same-as-answers members`.
 * `axioms`: `--same-as axioms`, over a part of the stream (`--axioms`), since it derives each triple for all names.
 """
@@ -37,9 +39,13 @@ WAYS: dict[str, dict[str, Any]] = {
     "given": {},
     "representative": {"same_as": "representative"},
     "provenance": {"same_as": "provenance"},
+    "follow": {"same_as": "representative", "schema_changes": "follow"},
+    "links": {"same_as": "representative", "schema_changes": "follow"},
     "members": {"same_as": "representative", "same_as_answers": "members"},
     "axioms": {"same_as": "axioms"},
 }
+
+COMPARED = ("representative", "provenance", "follow", "links")
 
 
 def cliques_of(names: int) -> Cliques:
@@ -60,8 +66,21 @@ def stream(size: int, names: int) -> list[Event]:
     return events
 
 
+def with_links(events: list[Event], cliques: Cliques) -> list[Event]:
+    """Returns events of which the first of each individual brings its links as well."""
+    links: defaultdict[int, list[Triple]] = defaultdict(list)
+    for link in cliques.triples:
+        links[int(link.subject[6:].partition("i")[0])].append(link)
+    return [
+        event._replace(facts=(*links[number], *event.facts)) if number < PEOPLE else event
+        for number, event in enumerate(events)
+    ]
+
+
 def plan_of(way: str, links: list[Triple]) -> Plan:
-    return squall.plan(squall.compile(QUERY, lexer="csparql", schema=links if WAYS[way] else (), **WAYS[way]))
+    return squall.plan(
+        squall.compile(QUERY, lexer="csparql", schema=links if WAYS[way] and way != "links" else (), **WAYS[way])
+    )
 
 
 def measured(size: int, axioms_size: int, names: int, repetitions: int) -> dict[str, tuple[float, int]]:
@@ -71,6 +90,7 @@ def measured(size: int, axioms_size: int, names: int, repetitions: int) -> dict[
     events = stream(size, names)
     replaced_events = [event._replace(facts=tuple(cliques.facts(event.facts))) for event in events]
     inputs = dict.fromkeys(WAYS, Columns.of(events)) | {"given": Columns.of(replaced_events)}
+    inputs["links"] = Columns.of(with_links(events, cliques))
     inputs["axioms"] = Columns.of(events[: axioms_size // 3])
     ways = [way for way in WAYS if way != "axioms" or names in NAMES[:2]]
     plans = {way: plan_of(way, links) for way in ways}
@@ -90,12 +110,12 @@ def main() -> None:
     parser.add_argument("--axioms", type=int, default=600, help="triples of the stream that axioms read")
     parser.add_argument("--repeat", type=int, default=5, help="times that each is run")
     args = parser.parse_args()
-    print("names", *(f"{way}\tanswers" for way in WAYS), "representative/given", "provenance/given", sep="\t")
+    print("names", *(f"{way}\tanswers" for way in WAYS), *(f"{way}/given" for way in COMPARED), sep="\t")
     for names in NAMES:
         figures = measured(args.size, args.axioms, names, args.repeat)
         cells = [f"{seconds:.2f}\t{answers}" for seconds, answers in figures.values()]
         cells += ["-\t-"] * (len(WAYS) - len(cells))
-        ratios = (figures[way][0] / figures["given"][0] for way in ("representative", "provenance"))
+        ratios = (figures[way][0] / figures["given"][0] for way in COMPARED)
         print(names, *cells, *(f"{ratio:.2f}" for ratio in ratios), sep="\t")
 
 
