@@ -12,7 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from squall.builders.local.event_loop import PENDING_UPDATES, EventLoop
 from squall.builders.local.identity import NEW_CHECKPOINT, sink_identity
-from squall.builders.runtime.dataflow import INSERTED_FACTS, REPORT_TIMES_SUFFIX
+from squall.builders.runtime.dataflow import REPORT_TIMES_SUFFIX
+from squall.builders.runtime.fact_input import INSERTED_FACTS
 from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
 from squall.builders.runtime.operators.output import AppendOnlyOutput
 from squall.builders.runtime.state import Slot

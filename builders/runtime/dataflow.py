@@ -39,10 +39,6 @@ from squall.plan import Plan
 from squall.plan.operators import Construct
 from squall.rdf import ALWAYS, FOREVER, Columns, Event
 
-INSERTED_FACTS = "/inserted"
-"""The id of the state of facts that updates inserted."""
-LINKS = "/links"
-"""The id of the state of what streams say of owl:sameAs."""
 REPORT_TIMES_SUFFIX = "/report-times"
 """The suffix of a node's id for the state of its evaluation instants."""
 
@@ -134,9 +130,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self.divisions = {**dict.fromkeys(divided, division), **self.creation_limits.by_node}
         """How the inputs of nodes are divided that may make many rows of few."""
         stateful = {id: op for id, op in self.operators.items() if isinstance(op, Stateful)}
-        self.states = StateRegistry({**stateful, **self.input.readers, INSERTED_FACTS: self.input.inserted})
-        if self.input.links is not None:
-            self.states[LINKS] = self.input.links
+        self.states = StateRegistry({**stateful, **self.input.states})
         self.states |= {f"{id}{REPORT_TIMES_SUFFIX}": DiffedState(times) for id, times in instants.items()}
         if replaced is not None:
             self.states |= _kept_states(self.states, replaced)
@@ -168,19 +162,12 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         """Reads events into the `Scan` nodes."""
         for instants in self.instants:
             instants.add(events)
-        if self.input.links is None:
-            self._read(events)
-            return
-        for part in self.input.links.parts(events):
-            if part:
-                self.change(self.input.follow_links(part[0]))
-                self._read(part)
-
-    def _read(self, events: Sequence[Event]) -> None:
-        for id, reader in self.input.readers.items():
-            # Exactly, since `isinstance` of an abstract class runs Python code.
-            facts = reader.read_columns(events) if type(events) is Columns else reader.read(events)
-            self._emit_facts(id, facts)
+        for part in self.input.parts(events):
+            self.change(self.input.follow_links(part))
+            for id, reader in self.input.readers.items():
+                # Exactly, since `isinstance` of an abstract class runs Python code.
+                facts = reader.read_columns(part) if type(part) is Columns else reader.read(part)
+                self._emit_facts(id, facts)
 
     def change(self, changes: Iterable[Change]) -> None:
         """Emits what updates insert and remove (`FactInput.insert`, `FactInput.remove`)."""

@@ -10,6 +10,7 @@ from squall.builders.runtime.layout import DataflowLayout
 from squall.builders.runtime.operators import Operator
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator
+from squall.builders.runtime.operators.state import Stateful
 from squall.builders.runtime.operators.update import InsertedFacts, UpdateOperator
 from squall.builders.runtime.operators.valid_facts import terms_of
 from squall.builders.runtime.same_as_links import Links, follows_links
@@ -20,6 +21,10 @@ from squall.plan.operators import Scan
 from squall.rdf import ALWAYS, FOREVER, NOTES, Event, Fact, Term
 from squall.rdf.cliques import SAME_AS
 
+INSERTED_FACTS = "/inserted"
+"""The id of the state of facts that updates inserted."""
+LINKS = "/links"
+"""The id of the state of what streams say of owl:sameAs."""
 Change = tuple[str, Sequence[Delta]]
 """The id of a `Scan` node or of another one, and deltas that it emits."""
 
@@ -55,10 +60,15 @@ class FactInput:
         self.links: Links | None = links_of(plan) if replaced is None else replaced.links
         self.alphas = {id: AlphaNetwork(plan, id) for id in layout.scans if layout.routes[id].matches}
         self.readers = {id: self._reader(plan, layout, id, tuning) for id in layout.scans}
-        if self.links is not None:
-            for feed in self.derived_streams.values():
-                feed.reader.representatives = self.links.representatives
-        for id, reader in replaced.readers.items() if replaced is not None else ():
+        if replaced is not None:
+            self._take_over(replaced.readers)
+        for reader in (*self.readers.values(), *(feed.reader for feed in self.derived_streams.values())):
+            if self.links is not None and follows_links(reader.source):
+                reader.valid_facts.representatives = self.links.representatives
+
+    def _take_over(self, readers: Mapping[str, ScanOperator]) -> None:
+        """Takes over the scans of another dataflow, which are to read what this one needs."""
+        for id, reader in readers.items():
             now = self.readers[id]
             reader.predicates = now.predicates
             reader.reads_all_triples, reader.reads_atoms = now.reads_all_triples, now.reads_atoms
@@ -67,7 +77,6 @@ class FactInput:
     def _reader(self, plan: Plan, layout: DataflowLayout, id: str, tuning: Tuning) -> ScanOperator:
         op = plan.by_id[id].op
         assert isinstance(op, Scan)
-        follows = self.links is not None and follows_links(op.source)
         alpha, has_targets = self.alphas.get(id), bool(layout.routes[id].targets or layout.routes[id].constructs)
         return ScanOperator(
             op.source,
@@ -75,11 +84,10 @@ class FactInput:
             has_targets or (alpha is not None and alpha.any_predicate is not None),
             has_targets or (alpha is not None and bool(alpha.atoms)),
             op.source.removals or plan.deletes,
-            plan.deletes or follows,
+            plan.deletes or follows_links(op.source),
             derived_streams=op.derived_streams,
             fixed_schema=op.fixed_schema,
             tuning=tuning,
-            representatives=self.links.representatives if self.links is not None and follows else None,
         )
 
     def matched(self, id: str, facts: ScannedFacts) -> Iterable[Matched]:
@@ -115,20 +123,30 @@ class FactInput:
             return ()
         return [Event(ALWAYS, tuple(self.links.cliques.triples))]
 
-    def follow_links(self, event: Event) -> Iterator[Change]:
-        """Takes what an event says of owl:sameAs: ends facts as they were read until now, and begins them with the
-        representatives that they have from the event on."""
-        if self.links is None or not (terms := frozenset(self.links.update(event))):
+    @property
+    def states(self) -> dict[str, Stateful]:
+        """The states of the input side, by their ids."""
+        of_links: dict[str, Stateful] = {} if self.links is None else {LINKS: self.links}
+        return {**self.readers, INSERTED_FACTS: self.inserted, **of_links}
+
+    def parts(self, events: Sequence[Event]) -> Iterable[Sequence[Event]]:
+        """Returns events in parts. What streams say of owl:sameAs is in the first event of a part only."""
+        return (events,) if self.links is None else self.links.parts(events)
+
+    def follow_links(self, part: Sequence[Event]) -> Iterator[Change]:
+        """Takes what the first of some events says of owl:sameAs: ends facts as they were read until now, and begins
+        them with the representatives that they have from the event on."""
+        if self.links is None or not part or not (terms := frozenset(self.links.update(part[0]))):
             return
-        yield from list(self._with_terms(terms, event.time, -1))
+        yield from list(self._with_terms(terms, part[0].time, -1))
         self.links.move()
-        yield from self._with_terms(terms, event.time, 1)
+        yield from self._with_terms(terms, part[0].time, 1)
 
     def _with_terms(self, terms: frozenset[Term], time: int, weight: int) -> Iterator[Change]:
         for id, reader in self.readers.items():
-            yield id, reader.with_terms(terms, time, weight)
+            yield id, _with_terms(reader, terms, time, weight)
         for id, feed in self.derived_streams.items():
-            yield id, feed.reader.with_terms(terms, time, weight)
+            yield id, _with_terms(feed.reader, terms, time, weight)
         for fact, streams in self.inserted.facts.items():
             if not terms.isdisjoint(terms_of(fact)):
                 for stream, (updates, arrival) in streams.items():
@@ -155,6 +173,18 @@ class FactInput:
             yield id, reader.insert(stream, fact, arrival, time, weight)
         for update in updates if stream != NOTES else ():
             yield update, [(*fact_row(fact, self.updates[update].rule), time, FOREVER, weight)]
+
+
+def _with_terms(reader: ScanOperator, terms: frozenset[Term], time: int, weight: int) -> list[Delta]:
+    """Ends (weight -1) or begins (1) at a time what is valid of the facts of a scan with some of the terms."""
+    deltas: list[Delta] = []
+    for fact, arrival in reader.valid_facts.with_terms(terms):
+        if arrival.end > time:
+            valid = max(arrival.start, time), arrival.end
+            deltas += reader.entries(arrival.stream, fact, arrival.time, arrival.graph, valid, weight)
+    for count_window in reader.count_windows.values():
+        deltas += count_window.with_terms(terms, (time, FOREVER), weight)
+    return deltas
 
 
 def links_of(plan: Plan) -> Links | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, groupby, repeat
@@ -158,8 +158,6 @@ class ScanOperator(Stateful):
             follow a stream, and nobody else may remove their facts.
         fixed_schema: The schema that facts must not change, if any.
         tuning: The tuning values of the runtime.
-        representatives: The terms by which some terms are read from now on, beside those that the cliques of the source
-            tell; None if streams do not change them (`squall.builders.runtime.same_as_links`).
     """
 
     kind = "scan"
@@ -176,11 +174,9 @@ class ScanOperator(Stateful):
         derived_streams: Collection[str] = (),
         fixed_schema: FixedSchema | None = None,
         tuning: Tuning = DEFAULT_TUNING,
-        representatives: Mapping[Term, Term] | None = None,
     ) -> None:
         super().__init__()
         self.source = source
-        self.representatives = representatives
         self.predicates = predicates if fixed_schema is None else fixed_schema.read_predicates.union(predicates)
         self.reads_all_triples = reads_all_triples
         self.reads_atoms = reads_atoms
@@ -338,7 +334,7 @@ class ScanOperator(Stateful):
                 self.valid_facts.add(fact, arrival)
                 if self.log is not None:
                     self.note(0, (change_of(fact, arrival, 1),))
-            yield from self._entries(event.stream, fact, event.time, event.graph, (start, end), 1)
+            yield from self.entries(event.stream, fact, event.time, event.graph, (start, end), 1)
 
     @property
     def positions(self) -> dict[str, int]:
@@ -352,31 +348,21 @@ class ScanOperator(Stateful):
         if stream not in self.count_windows:
             window = self.source.window_of(stream)
             assert isinstance(window, CountWindow)
-            self.count_windows[stream] = CountWindowContent(window, partial(self._entries, stream))
+            self.count_windows[stream] = CountWindowContent(window, partial(self.entries, stream))
         return self.count_windows[stream]
 
-    def _entries(
+    def entries(
         self, stream: str, fact: Fact, arrival: int, graph: str, valid: tuple[int, int], weight: int
     ) -> Iterator[Delta]:
         """Yields the deltas of a fact that a stream brought, as patterns read it."""
+        representatives = self.valid_facts.representatives
         is_static = arrival == ALWAYS and not self.is_derived
         if self.source.window_of(stream).is_sequential and not self.source.reads(stream, graph, is_static):
             return
         for fact_read in self.source.facts_read(fact, stream, arrival, graph, self.is_derived):
-            if self.representatives:
-                fact_read = renamed(fact_read, self.representatives, max(self.source.prefix_width - 1, 0))
+            if representatives:
+                fact_read = renamed(fact_read, representatives, max(self.source.prefix_width - 1, 0))
             yield (*fact_row(fact_read), *valid, weight)
-
-    def with_terms(self, terms: Collection[Term], time: int, weight: int) -> list[Delta]:
-        """Ends (weight -1) or begins (1) at a time what is valid of the facts with some of the terms."""
-        deltas: list[Delta] = []
-        for fact, arrival in self.valid_facts.with_terms(terms):
-            if arrival.end > time:
-                valid = max(arrival.start, time), arrival.end
-                deltas += self._entries(arrival.stream, fact, arrival.time, arrival.graph, valid, weight)
-        for count_window in self.count_windows.values():
-            deltas += count_window.with_terms(terms, (time, FOREVER), weight)
-        return deltas
 
     def remove(self, fact: Fact, time: int, stream: str | None = None) -> list[Delta]:
         """Ends a fact in the graph of a stream, static data included.
@@ -392,7 +378,7 @@ class ScanOperator(Stateful):
         """Begins (weight 1) or ends (-1) a fact that updates inserted into a stream at the time `arrival`. Windows do
         not end it."""
         unread = not self.source.reads(stream)
-        return [] if unread else list(self._entries(stream, fact, arrival, "", (time, FOREVER), weight))
+        return [] if unread else list(self.entries(stream, fact, arrival, "", (time, FOREVER), weight))
 
     def _remove(self, stream: str, fact: Fact, time: int, graph: str) -> Iterator[Delta]:
         """Ends a fact that the stream has brought so far, at this time included, in the named graph or in none ("").
@@ -436,7 +422,7 @@ class ScanOperator(Stateful):
                 self.note(0, (change_of(fact, arrival, -1),))
             if arrival.end > time:
                 valid = max(arrival.start, time), arrival.end
-                yield from self._entries(arrival.stream, fact, arrival.time, arrival.graph, valid, -1)
+                yield from self.entries(arrival.stream, fact, arrival.time, arrival.graph, valid, -1)
 
     def drain_changelog(self) -> Iterator[SlotChanges]:
         yield from super().drain_changelog()

@@ -34,6 +34,11 @@ class ValidFacts:
         is_needed: Whether facts may be removed. Otherwise there are no arrivals here.
         has_static: Whether that goes for static data, too.
         min_rows_to_sweep: With so many facts, expired arrivals are dropped.
+
+    Attributes:
+        arrivals: The arrivals of each fact as it came.
+        representatives: The terms by which the scan reads some terms of facts from now on, beside those that the
+            cliques of its source tell (`squall.builders.runtime.same_as_links`).
     """
 
     def __init__(self, is_needed: bool, has_static: bool, min_rows_to_sweep: int) -> None:
@@ -41,6 +46,7 @@ class ValidFacts:
         self.has_static = has_static
         self.min_rows_to_sweep = self.sweep_rows = min_rows_to_sweep
         self.arrivals: dict[Fact, list[Arrival]] = {}
+        self.representatives: Mapping[Term, Term] = {}
         self._facts_of: dict[Term, dict[Fact, None]] | None = None
         """The facts with each term, ended ones among them; None while nobody has asked for them."""
 
