@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -339,9 +340,14 @@ PROGRAMS = {
 }
 
 
+def _rows_and_programs() -> Iterator[Any]:
+    """Yields the number of rows up to which one task processes a batch, with each program; half of them slow tests."""
+    for number, (name, rows) in enumerate(product(PROGRAMS, ("0", "50000"))):
+        yield pytest.param(rows, name, marks=[pytest.mark.slow] if number % 4 in (1, 2) else [])
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("rows", ["0", "50000"])
+@pytest.mark.parametrize(("rows", "name"), _rows_and_programs())
 @pytest.mark.more
 def test_spark_agrees_with_the_iterator_builder(name: str, rows: str, tmp_path: Path) -> None:
     """Spark reads file by file, with a restart in between, and compacts the state."""
