@@ -347,7 +347,7 @@ def _rows_and_programs() -> Iterator[Any]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("rows", "name"), _rows_and_programs())
+@pytest.mark.parametrize(("rows", "name"), [*_rows_and_programs()])
 @pytest.mark.more
 def test_spark_agrees_with_the_iterator_builder(name: str, rows: str, tmp_path: Path) -> None:
     """Spark reads file by file, with a restart in between, and compacts the state."""
