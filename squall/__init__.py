@@ -107,7 +107,8 @@ def compile(
         specialise: Whether the rule sets are specialised by the schema, which no source may change then.
         lenient: What rules cannot express of an ontology is left out with a warning, and is no error.
         schema_changes: What is done with a triple in a source that would change the schema, or the terms that are the
-            same: ``error``, or ``dead-letters``: then the run goes on without it.
+            same: ``error``, or ``dead-letters``: then the run goes on without it; or ``follow``: what it says of
+            owl:sameAs changes how facts are read from then on (``same_as="representative"``).
         same_as: How patterns treat owl:sameAs: ``none`` (like any property), ``axioms``, ``representative`` or
             ``provenance`` (docs/semantics.md). The statements that are known before the run are those of `schema`,
             static data included, and the facts of the programs. None: as a pragma of the programs says, or ``none``.

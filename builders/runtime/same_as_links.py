@@ -46,8 +46,8 @@ class Links(Stateful):
         sources: The sources of the plan whose streams may change the cliques, one at least.
 
     Attributes:
-        representatives: By which term scans read each term that the cliques known before the run do not tell: their
-            representatives have entries here, if links have merged them into other cliques.
+        representatives: The term by which scans read a representative of the known cliques, or a term that is in none,
+            if links have merged it with others.
     """
 
     kind = "links"
