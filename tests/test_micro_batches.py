@@ -318,3 +318,16 @@ def test_many_rows_are_one_message() -> None:
     for row_batch in rows:
         message = row_batch.encode()
         assert (message.many, message.start) == (len(row_batch.deltas), max(delta[-3] for delta in row_batch.deltas))
+
+
+def test_a_message_is_bounded() -> None:
+    """Engines hold several messages in memory, of rows and of state."""
+    plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{CHAIN}", lexer="jena"))
+    router = Program(physical_plan(plan)).router()
+    address = next(iter(router.key_functions))
+    deltas = [("<a>", "<b>", number, number + 1, 1) for number in range(105)]
+    with patch("squall.builders.distributed.exec.routing.ROWS_PER_BATCH", 20):
+        for row_batches in (router.row_batches(address, deltas), router.state_batches(*address, deltas)):
+            parts = [row_batch.deltas for row_batch in row_batches]
+            assert [len(part) for part in parts] == [20, 20, 20, 20, 20, 5]
+            assert [delta for part in parts for delta in part] == deltas

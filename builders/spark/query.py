@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from squall.builders.spark.batch_processor import BatchProcessor
 from squall.builders.spark.inputs import BatchInput, Inputs, lines, micro_batch_input
+from squall.builders.spark.session import RECORDS_PER_READ
 from squall.builders.spark.spool import Spool
 from squall.contracts import Output
 
@@ -169,7 +170,8 @@ class QueryRun:
         if number <= self.processor.batches.progress.number:  # done, but Spark was killed before it could note that
             return
         try:
-            self.processor.engine.spark = frame.sparkSession
+            self.processor.engine.spark = frame.sparkSession  # of this query alone
+            frame.sparkSession.conf.set(*RECORDS_PER_READ)
             batch_input, spooled = micro_batch_input(frame, inputs, self.processor.tuning)
             self.processor.process(batch_input, is_live=inputs.live)
             outputs = self.processor.outputs(inputs.sources)

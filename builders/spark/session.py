@@ -33,6 +33,9 @@ queries, and 100,000 tasks, even if nobody looks."""
 QUICK_START = "-XX:TieredStopAtLevel=1"
 """Makes Java compile with the first, quick compiler only. Java merely passes on what workers do, and compiling it well
 takes more time than it saves (docs/decisions/0040-cold-spark.md)."""
+RECORDS_PER_READ = ("spark.sql.parquet.columnarReaderBatchSize", "16")
+"""The setting for how many records of a file Java holds at once. Each of ours is a batch of rows, of up to some MB: of
+4,096, Spark's default, there may be more than its memory has."""
 DEFAULTS = {
     "spark.master": "local[*]",
     "spark.ui.enabled": "false",
@@ -40,6 +43,7 @@ DEFAULTS = {
     **dict.fromkeys(UI_RETENTION, "50"),
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     "spark.sql.session.timeZone": "UTC",
+    RECORDS_PER_READ[0]: RECORDS_PER_READ[1],
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J.as_uri()} {QUICK_START}",
     "spark.executor.extraJavaOptions": QUICK_START,
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from squall.builders.distributed.io.records import ROW, STATE, Record, RowBatch
+from squall.builders.distributed.io.records import ROW, ROWS_PER_BATCH, STATE, Record, RowBatch
 from squall.builders.distributed.plan.buckets import (
     BROADCAST_BUCKET,
     BUCKET_COUNT,
@@ -95,7 +95,7 @@ class Router:
         id, port = address
         if combined := self.pre_aggregations.get(address):
             deltas = combined(deltas)
-        for bucket, part in self._buckets_of(address, deltas):
+        for bucket, part in _bounded(self._buckets_of(address, deltas)):
             yield RowBatch(ROW, self.stage_numbers[id], bucket, self.numbers[id], port, part)
 
     def state_batches(self, id: str, slot: int, deltas: Iterable[Delta]) -> Iterator[RowBatch]:
@@ -104,7 +104,7 @@ class Router:
         address = (id, slot) if (id, slot) in self.partitionings else (id, 0)
         ordered_key = self.ordered_state_keys.get((id, slot))
         parts = self._buckets_of(address, deltas) if ordered_key is None else _by_bucket(ordered_key, deltas)
-        for bucket, part in parts:
+        for bucket, part in _bounded(parts):
             yield RowBatch(STATE, self.stage_numbers[id], bucket, self.numbers[id], slot, part)
 
     def buffered(self, row_batch: RowBatch) -> Iterator[RowBatch]:
@@ -134,6 +134,13 @@ class Router:
                 parts.setdefault(self.bucket(address, delta), []).append(delta)
             return iter(parts.items())
         return _by_bucket(key, deltas)
+
+
+def _bounded(parts: Iterable[tuple[int, list[Delta]]]) -> Iterator[tuple[int, list[Delta]]]:
+    """Yields the rows of buckets in parts that engines can hold in memory, many at a time."""
+    for bucket, deltas in parts:
+        for first in range(0, len(deltas), ROWS_PER_BATCH):
+            yield bucket, deltas if len(deltas) <= ROWS_PER_BATCH else deltas[first : first + ROWS_PER_BATCH]
 
 
 def _stage_numbers(physical: PhysicalPlan) -> dict[str, int]:
