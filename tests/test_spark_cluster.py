@@ -45,14 +45,61 @@ assert Path("kept/broadcast.json").exists(), "rooms are in all tasks"
 print(len(found), spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size())
 """
 
+REASONING = """
+import squall
+from squall.builders.spark import session
+from squall.rdf import ALWAYS, OWL, RDF, RDFS, Event, Triple, iri
 
-def test_executors_in_processes_of_their_own(tmp_path: Path) -> None:
+spark = session([("spark.master", "local-cluster[2,1,1024]"), ("spark.squall.maxSingleTaskRows", "0")])
+E = "http://example.org/"
+a, b, b2, c, p, q, C, D = (iri(E + name) for name in ("a", "b", "b2", "c", "p", "q", "C", "D"))
+TYPE, SUB, SAME, INVERSE = iri(RDF + "type"), iri(RDFS + "subClassOf"), iri(OWL + "sameAs"), iri(OWL + "inverseOf")
+schema, links = [Triple(C, SUB, D), Triple(p, INVERSE, q)], [Triple(b, SAME, b2)]
+events = [
+    Event(time, (Triple((a, b, c)[time % 3], p, (b2, c)[i]), Triple((b, b2, c)[time % 3], TYPE, (C, D)[i])))
+    for time in range(12) for i in (time % 2,)
+]
+linking = [*events[:4], Event(4, tuple(links)), *events[4:]]
+QUERY = "PREFIX : <http://example.org/> SELECT ?x ?y { ?x :p ?y . ?y a :D }"
+ways = (
+    ({"entailment": "rhodf", "schema": schema}, events), ({"rules": ["rhodf"]}, events),
+    ({"rules": ["rhodf"], "specialise": True, "schema": schema}, events),
+    ({"rules": ["owl2rl"], "specialise": True, "schema": schema}, events),
+    ({"same_as": "representative", "schema": links}, events), ({"same_as": "provenance", "schema": links}, events),
+    ({"same_as": "representative", "same_as_answers": "members", "schema": links}, events),
+    ({"same_as": "axioms", "schema": links}, events),
+    ({"same_as": "representative", "schema_changes": "follow"}, linking),
+)
+for way, stream in ways:
+    plan = squall.plan(squall.compile(QUERY, lexer="sparql", window="RANGE 4ms STEP 2ms", **way))
+    static = [Event(ALWAYS, tuple(links if "same_as" in way and "schema" in way else schema))]
+    expected, actual = (
+        sorted((out.time, str(out.fact)) for out in squall.run(plan, stream, builder, static=static))
+        for builder in ("iterator", "spark")
+    )
+    assert actual == expected, way
+    print(len(expected))
+"""
+
+
+def _printed(program: str, folder: Path) -> list[int]:
+    """Runs a program in a process, and returns the numbers that it prints."""
     pytest.importorskip("pyspark")
     environment = {**os.environ, "PYTHONPATH": str(Path(squall.__file__).parent.parent)}
     process = subprocess.run(
-        [sys.executable, "-c", RUN], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900
+        [sys.executable, "-c", program], cwd=folder, env=environment, capture_output=True, text=True, timeout=900
     )
     assert process.returncode == 0, process.stderr
-    outputs, members = process.stdout.split()
-    assert int(outputs) > 0
-    assert int(members) == 3, "the driver and two executors"
+    return [int(number) for number in process.stdout.split()]
+
+
+def test_executors_in_processes_of_their_own(tmp_path: Path) -> None:
+    outputs, members = _printed(RUN, tmp_path)
+    assert outputs > 0
+    assert members == 3, "the driver and two executors"
+
+
+def test_reasoning_on_executors_in_processes_of_their_own(tmp_path: Path) -> None:
+    counts = _printed(REASONING, tmp_path)
+    assert len(counts) == 9
+    assert all(counts)
