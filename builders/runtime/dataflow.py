@@ -150,7 +150,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self.begin(begin)
         for id in self.layout.units:
             self.emit(id, [UNIT])
-        self.read(self.input.known_links())
+        if links := self.input.known_links():
+            self.read(links)
 
     def begin(self, time: int) -> None:
         """Sets the time (integer ms) that functions of time use for what always holds."""
