@@ -43,6 +43,19 @@ def examples(number: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("many", [number, pytest.param(SLOW_FACTOR * number, marks=pytest.mark.slow)])
 
 
+on_engines = pytest.mark.parametrize(
+    ("builder", "number"),
+    [
+        ("in memory", 60),
+        pytest.param("beam", 3, marks=[pytest.mark.beam, pytest.mark.more]),
+        pytest.param("spark", 3, marks=[pytest.mark.spark, pytest.mark.more]),
+        pytest.param("beam", 30, marks=[pytest.mark.beam, pytest.mark.slow]),
+        pytest.param("spark", 30, marks=[pytest.mark.spark, pytest.mark.slow]),
+    ],
+)
+"""Parametrizes a law with a builder, or micro-batches in memory, and the number of examples there."""
+
+
 def hold(law: Callable[..., None], many: int, **strategies: st.SearchStrategy[Any]) -> None:
     """Runs a law on examples that hypothesis draws from the strategies."""
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]

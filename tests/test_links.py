@@ -26,7 +26,7 @@ from squall.rdf import ALWAYS, RDF, Event, Fact, Term, Triple, iri, literal
 from squall.rdf.cliques import SAME_AS, Cliques
 from squall.streams import DeadLetterFile
 from tests import in_memory
-from tests.laws import PLANNERS, examples, hold_with_outputs
+from tests.laws import PLANNERS, examples, hold_with_outputs, on_engines
 from tests.test_same_as import CLASSES, PREFIXES, PROPERTIES, SOURCES, A, B, E, projected
 
 TYPE = iri(RDF + "type")
@@ -178,16 +178,7 @@ def test_answers_are_those_by_the_cliques_of_their_time(language: str, planner: 
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("builder", "number"),
-    [
-        ("in memory", 60),
-        pytest.param("beam", 3, marks=[pytest.mark.beam, pytest.mark.more]),
-        pytest.param("spark", 3, marks=[pytest.mark.spark, pytest.mark.more]),
-        pytest.param("beam", 30, marks=[pytest.mark.beam, pytest.mark.slow]),
-        pytest.param("spark", 30, marks=[pytest.mark.spark, pytest.mark.slow]),
-    ],
-)
+@on_engines
 def test_engines_agree(builder: str, number: int) -> None:
     def law(stream: list[Event], program: tuple[str, str], known: list[Triple], seed: int) -> Sequence[object]:
         language, text = program

@@ -41,7 +41,7 @@ from squall.rdf import (
 from squall.reasoning.schema import REGIMES
 from squall.streams import DeadLetterFile
 from tests import in_memory
-from tests.laws import examples, hold
+from tests.laws import examples, hold, on_engines
 from tests.toy_engine import ToyJob
 
 E = "http://example.org/"
@@ -647,16 +647,7 @@ def test_explain_says_what_is_rewritten() -> None:
     assert "match $0 rdf:type one of (:Animal :Cat)" in plan
 
 
-@pytest.mark.parametrize(
-    ("builder", "number"),
-    [
-        ("in memory", 60),
-        pytest.param("beam", 3, marks=[pytest.mark.beam, pytest.mark.more]),
-        pytest.param("spark", 3, marks=[pytest.mark.spark, pytest.mark.more]),
-        pytest.param("beam", 30, marks=[pytest.mark.beam, pytest.mark.slow]),
-        pytest.param("spark", 30, marks=[pytest.mark.spark, pytest.mark.slow]),
-    ],
-)
+@on_engines
 def test_engines_agree(builder: str, number: int) -> None:
     def law(
         pattern: str, language: str, regime: str, schema: frozenset[Triple], stream: list[Event], seed: int

@@ -28,7 +28,7 @@ from squall.rdf import ALWAYS, OWL, RDF, RDFS, Columns, Event, Fact, Solution, T
 from squall.rdf.cliques import SAME_AS, Cliques
 from squall.streams import DeadLetterFile
 from tests import in_memory
-from tests.laws import PLANNERS, examples, hold
+from tests.laws import PLANNERS, examples, hold, on_engines
 from tests.toy_engine import ToyJob
 
 E = "http://example.org/"
@@ -549,16 +549,7 @@ def test_a_checkpoint_belongs_to_its_cliques(tmp_path: Path) -> None:
     assert f"<{E}x1> {SAME_AS} <{E}x3>" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("builder", "number"),
-    [
-        ("in memory", 60),
-        pytest.param("beam", 3, marks=[pytest.mark.beam, pytest.mark.more]),
-        pytest.param("spark", 3, marks=[pytest.mark.spark, pytest.mark.more]),
-        pytest.param("beam", 30, marks=[pytest.mark.beam, pytest.mark.slow]),
-        pytest.param("spark", 30, marks=[pytest.mark.spark, pytest.mark.slow]),
-    ],
-)
+@on_engines
 def test_engines_agree(builder: str, number: int) -> None:
     def law(program: tuple[str, str], way: dict[str, str], stream: list[Event], same: list[Triple], seed: int) -> None:
         language, text = program

@@ -118,10 +118,10 @@ class FactInput:
 
     def known_links(self) -> Sequence[Event]:
         """Returns the links that are known before the run as static data, if they may change and patterns read them."""
-        reads_links = any(reader.reads_all_triples or SAME_AS in reader.predicates for reader in self.readers.values())
-        if self.links is None or not reads_links:
+        if self.links is None:
             return ()
-        return [Event(ALWAYS, tuple(self.links.cliques.triples))]
+        reads_links = any(reader.reads_all_triples or SAME_AS in reader.predicates for reader in self.readers.values())
+        return [Event(ALWAYS, tuple(self.links.cliques.triples))] if reads_links else ()
 
     @property
     def states(self) -> dict[str, Stateful]:
