@@ -108,18 +108,24 @@ def seconds(piece: Callable[[int], str], size: int) -> float:
     return process_time() - begun
 
 
+def is_linear(piece: Callable[[int], str], size: int) -> bool:
+    """Returns whether four times the text ever took clearly less than sixteen times as long.
+
+    A busy machine makes one measurement wrong, not each of them: quadratic time fails every time.
+    """
+    return any(seconds(piece, 4 * size) < 10 * seconds(piece, size) + 0.1 for _ in range(5))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", LONG)
-def test_five_megabytes_take_five_times_as_long_as_one(kind: str) -> None:
-    small, large = seconds(LONG[kind], 1_000_000), seconds(LONG[kind], 5_000_000)
-    assert large < 15 * small + 1
+def test_four_megabytes_take_no_sixteen_times_as_long_as_one(kind: str) -> None:
+    assert is_linear(LONG[kind], 1_000_000)
 
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", LONG)
 def test_four_times_the_text_takes_no_sixteen_times_as_long(kind: str) -> None:
-    small, large = seconds(LONG[kind], 30_000), seconds(LONG[kind], 120_000)
-    assert large < 10 * small + 0.2
+    assert is_linear(LONG[kind], 30_000)
 
 
 @pytest.mark.parametrize(
