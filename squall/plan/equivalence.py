@@ -20,7 +20,19 @@ from typing import NamedTuple
 
 from squall.plan import Node, Plan
 from squall.plan.fingerprint import fingerprint
-from squall.plan.operators import Column, ConstantFilter, Expression, Filter, Invoke, Join, Project, columns_of
+from squall.plan.operators import (
+    Column,
+    ConstantFilter,
+    Construct,
+    Expression,
+    Extend,
+    Filter,
+    Invoke,
+    Join,
+    Project,
+    Select,
+    columns_of,
+)
 
 Class = int
 """The number of a class of equal columns of a conjunctive query."""
@@ -73,10 +85,26 @@ class RowDigests:
             query = self.query(node)
             if len(query.leaves) > 1:
                 return query.text
+        elif isinstance(node.op, Construct | Select):
+            return self._text_of_outputs(node)
         inputs = [self.of(edge.node) for edge in node.inputs if not edge.feedback]
         if not node.op.join_keys:  # the inputs are one bag
             inputs.sort()
         return f"{fingerprint(node.op)} {' '.join(inputs)}"
+
+    def _text_of_outputs(self, node: Node) -> str:
+        """Returns a text of what a node outputs for each row of a conjunctive query, wherever its columns are."""
+        steps, node = [node.op], self.nodes[node.inputs[0].node]
+        while isinstance(node.op, Extend):
+            steps, node = [node.op, *steps], self.nodes[node.inputs[0].node]
+        query = self.query(node)
+        width = len(query.output)
+        columns = [column for column in range(width) if any(column in op.reads([width]) for op in steps)]
+        query.output = [query.output[column] for column in columns]
+        unbound = query.class_count
+        places = {c: unbound if rank is None else rank for c, rank in zip(columns, query.ranks, strict=True)}
+        places |= {width + number: unbound + 1 + number for number in range(len(steps) - 1)}
+        return f"{' '.join(fingerprint(op.over(places)) for op in steps)} {query.body}"
 
 
 def is_conjunctive(node: Node) -> bool:
@@ -188,8 +216,17 @@ class ConjunctiveQuery:
     @cached_property
     def text(self) -> str:
         """A text that isomorphic queries share, except for some with leaves that look alike."""
-        form = self._form
-        return f"{form.leaves} {self.ranks} {sorted(form.filters)}"
+        return f"{self.ranks} {self.body}"
+
+    @property
+    def class_count(self) -> int:
+        """The number of classes of equal columns."""
+        return len(self._form.numbers)
+
+    @property
+    def body(self) -> str:
+        """The same without the order of the output columns."""
+        return f"{self._form.leaves} {sorted(self._form.filters)}"
 
     @property
     def ranks(self) -> list[Class | None]:

@@ -8,12 +8,15 @@ import signal
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 INTERVAL = 0.1
 """The seconds between two samples."""
+MAX_MEMORY_SHARE = 0.05
+"""The share of the time that is spent on sampling memory: Linux adds up the pages of large processes for long."""
 
 _TICK = os.sysconf("SC_CLK_TCK")
 
@@ -30,24 +33,27 @@ class Usage:
     session: int
     cpu: dict[int, float] = field(default_factory=dict)
     peak: int = 0
+    _memory_due: float = 0
 
     def look(self) -> None:
-        memory = 0
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdigit():
-                memory += self._look_at(folder)
-        self.peak = max(self.peak, memory)
+        folders = [folder for folder in Path("/proc").iterdir() if folder.name.isdigit() and self._look_at(folder)]
+        begun = time.perf_counter()
+        if begun >= self._memory_due:
+            self.peak = max(self.peak, sum(map(resident, folders)))
+            ended = time.perf_counter()
+            self._memory_due = ended + (ended - begun) / MAX_MEMORY_SHARE
 
-    def _look_at(self, folder: Path) -> int:
+    def _look_at(self, folder: Path) -> bool:
+        """Notes the CPU time of a process, and returns whether it is of the session."""
         try:
             # The name of the program, in brackets, may hold blanks; fields are counted from behind it.
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            if int(fields[3]) != self.session:
-                return 0
-            self.cpu[int(folder.name)] = (int(fields[11]) + int(fields[12])) / _TICK
-            return resident(folder)
         except (FileNotFoundError, ProcessLookupError):
-            return 0  # it has ended in the meantime
+            return False  # it has ended in the meantime
+        if int(fields[3]) != self.session:
+            return False
+        self.cpu[int(folder.name)] = (int(fields[11]) + int(fields[12])) / _TICK
+        return True
 
     @property
     def seconds(self) -> float:
@@ -56,10 +62,11 @@ class Usage:
 
 def resident(folder: Path) -> int:
     """Returns the bytes of memory of a process, by its folder in ``/proc``. Memory that several processes share counts
-    once."""
-    for line in (folder / "smaps_rollup").read_text().splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) * 1024
+    once. A process that has ended has none."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for line in (folder / "smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
     return 0
 
 
