@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,25 +41,45 @@ def compiled(case: cases.Case, language: str, text: str) -> squall.System:
     return squall.compile(prefixed(language, text), lexer=language, entailment=regime, schema=case.schema)
 
 
-RUNS = [
-    ("greedy", "iterator", ()),
-    ("rete", "iterator", ()),
-    ("rete", "spark", (pytest.mark.spark, pytest.mark.sampled(4))),
-    ("greedy", "spark", (pytest.mark.spark, pytest.mark.slow)),
-    ("rete", "beam", (pytest.mark.beam, pytest.mark.sampled(4))),
-]
-"""Planner, builder and marks. In `make test` an engine runs the first program of every fourth case, in `make test-more`
-all others."""
+RUNS = [("greedy", "iterator"), ("rete", "iterator"), ("rete", "spark"), ("greedy", "spark"), ("rete", "beam")]
+"""Planners and builders."""
 
+
+def marks_of(planner: str, builder: str, case: int, program: int, place: int) -> Iterator[pytest.MarkDecorator]:
+    """Yields the marks of a test.
+
+    In `make test` an engine runs the first program of every fourth case, in `make test-more` half of all others, which
+    is not the same one for both engines.
+
+    Args:
+        planner: The planner.
+        builder: The builder.
+        case: The number of the case.
+        program: The number of its program.
+        place: The number of the program among those of all cases.
+    """
+    if builder == "iterator":
+        return
+    yield getattr(pytest.mark, builder)
+    if planner == "greedy":
+        yield pytest.mark.slow
+    elif program or case % 4:
+        yield pytest.mark.slow if (place + (builder == "beam")) % 2 else pytest.mark.more
+
+
+PLACED = [
+    (case, number, program, language, text)
+    for number, case in enumerate(CASES)
+    for program, (language, text) in enumerate(case.programs)
+]
 GRID = [
     pytest.param(
         case, language, text, planner, builder,
         id=f"{case.title} [{language}]-{planner}-{builder}",
-        marks=(*marks, *([pytest.mark.more] if builder != "iterator" and number else [])),
+        marks=(*marks_of(planner, builder, number, program, place),),
     )
-    for case in CASES
-    for number, (language, text) in enumerate(case.programs)
-    for planner, builder, marks in RUNS
+    for place, (case, number, program, language, text) in enumerate(PLACED)
+    for planner, builder in RUNS
 ]  # fmt: skip
 
 
