@@ -98,6 +98,25 @@ def test_graphs_are_read_as_axioms(turtle: str, expected: str) -> None:
     assert "\n".join(axioms(turtle)) == expected
 
 
+XML = '<?xml version="1.0"?>\n'
+UNREAD = [
+    (XML + '<Ontology xmlns="http://www.w3.org/2002/07/owl#"/>', "o.owl:1:1: syntax error: OWL/XML is not read"),
+    ("# zoo\nPrefix: : <http://example.org/>", "o.owl:1:1: syntax error: the Manchester syntax is not read"),
+    (
+        f"{DOCUMENTS['xml.owl'].partition('</rdf:Desc')[0]}\n",
+        "o.owl:2:1: syntax error: malformed XML: no element found",
+    ),
+    (DOCUMENTS["xml.owl"].replace("</rdf:RDF>", "</rdf:Rdf>"), "malformed XML: mismatched tag"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), UNREAD)
+def test_texts_in_other_syntaxes_and_parts_of_documents_are_refused(text: str, message: str) -> None:
+    with pytest.raises(LexerError) as caught:
+        lexer(text, "o.owl")
+    assert message in str(caught.value)
+
+
 NO_AXIOMS = [
     (":A owl:onClass :B .", "the triple of owl:onClass is part of no axiom: <http://example.org/A> in `o.ttl`"),
     (':A rdfs:subClassOf "a" .', "this literal is no class"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from squall.errors import LexerError, Origin
 from squall.lexers.owl import tree
-from squall.rdf import Triple
+from squall.rdf import OWL, Triple
 
 if TYPE_CHECKING:
     from pyoxigraph import RdfFormat
@@ -33,7 +33,7 @@ def lexer(
         Errors: There are several errors.
     """
     text = text.removeprefix("\ufeff")
-    if format is None and _is_functional(text, name):
+    if format is None and is_functional(text, name):
         from squall.lexers.owl.functional import read
 
         return read(text, name, prefixes or {})
@@ -56,6 +56,7 @@ def triples(text: str, name: str, format: Format | None = None) -> list[Triple]:
     try:
         with bounded():
             syntax = _syntax(text, name) if format is None else format.syntax
+            _check_syntax(text, name, syntax)
             quads = list(pyoxigraph.parse(text.encode(), format=syntax, base_iri=base))
             statements = statements_of_quads(quads, label_suffixer(suffix(name)))
     except SyntaxError as error:
@@ -68,7 +69,8 @@ _BLANK = r"(?:\s|#[^\n]*\n)*"
 _FUNCTIONAL = re.compile(rf"{_BLANK}(?:Prefix|Ontology)\s*\(")
 
 
-def _is_functional(text: str, name: str) -> bool:
+def is_functional(text: str, name: str) -> bool:
+    """Returns whether a text is in functional-style syntax, by its name or its beginning."""
     return name.lower().endswith(".ofn") or _FUNCTIONAL.match(text) is not None
 
 
@@ -88,5 +90,35 @@ def _syntax(text: str, name: str) -> RdfFormat:
     return RdfFormat.JSON_LD if _JSON.match(text) else RdfFormat.TURTLE
 
 
+def _check_syntax(text: str, name: str, syntax: RdfFormat) -> None:
+    """Raises LexerError if a text is in a syntax of OWL that is not read, or is XML that is not well-formed.
+
+    The parser of RDF/XML takes the end of a text for that of its elements.
+    """
+    from pyoxigraph import RdfFormat
+
+    if _MANCHESTER.match(text):
+        raise _unread("the Manchester syntax", Origin(name, text, 1, 1))
+    if syntax == RdfFormat.RDF_XML:
+        from xml.parsers import expat
+
+        parser = expat.ParserCreate(namespace_separator="")
+        elements: list[str] = []
+        parser.StartElementHandler = lambda element, _: elements.append(element) if not elements else None
+        try:
+            parser.Parse(text.encode(), True)
+        except expat.ExpatError as error:
+            origin = Origin(name, text, error.lineno, error.offset + 1)
+            raise LexerError(f"malformed XML: {expat.ErrorString(error.code)}", origin) from error
+        if elements == [f"{OWL}Ontology"]:
+            raise _unread("OWL/XML", Origin(name, text, 1, 1))
+
+
+def _unread(syntax: str, origin: Origin) -> LexerError:
+    hint = "save it as RDF/XML, Turtle or functional-style syntax, as Protégé and ROBOT can"
+    return LexerError(f"{syntax} is not read", origin, hint)
+
+
+_MANCHESTER = re.compile(rf"{_BLANK}(?:Prefix|Ontology|Class|ObjectProperty|DataProperty|Individual):\s")
 _XML = re.compile(r"\s*<(?:\?xml|!--|!DOCTYPE|[\w.-]+:RDF\b)")
 _JSON = re.compile(r'\s*(?:\{\s*["}]|\[\s*\{)')
