@@ -91,7 +91,8 @@ class Axioms:
         rules: dict[System, None] = {}
         for axiom in self.ontology:
             self.expressions = Expressions(definitions, self.has_cases, self.keeps_apart)
-            axiom_rules = [self._normal(rule) for rule in self._of(axiom)]
+            is_stated = isinstance(axiom, tree.PropertyAssertion | tree.ClassAssertion)
+            axiom_rules = [self._normal(rule, is_stated) for rule in self._of(axiom)]
             self.issues += (AxiomIssue(axiom, issue) for issue in self.expressions.issues)
             for rule in axiom_rules:
                 if rule is not None:
@@ -109,12 +110,12 @@ class Axioms:
                 del definitions[axiom.name]
                 self.issues.append(AxiomIssue(axiom, Issue("it is defined by itself", "define it by other datatypes")))
 
-    def _normal(self, rule: System) -> System | None:
-        """Returns a rule, or None if it derives nothing new, or a fact, which is recorded."""
+    def _normal(self, rule: System, is_stated: bool) -> System | None:
+        """Returns a rule, or None if it derives nothing new, or a fact that the ontology states, which is recorded."""
         (template,) = rule.consequences[0].template  # type: ignore[union-attr]
         if template in rule.joinables:
             return None
-        if rule.joinables or rule.predicates or template.slots[1:2] == (rulesets.VIOLATED_BY,):
+        if not is_stated or rule.joinables or rule.predicates or template.slots[1:2] == (rulesets.VIOLATED_BY,):
             return rule
         self._facts.append(template)
         return None
