@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -259,6 +260,29 @@ def test_names_that_the_ontology_has_almost_are_warned_of(tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.parametrize("name", ["o.ofn", "o.owl"])
+def test_names_that_are_only_declared_are_names(tmp_path: Path, name: str) -> None:
+    texts = {
+        "o.ofn": f"{PREFIXES} Ontology(Declaration(Class(:Zebra)) Declaration(ObjectProperty(:eats)) "
+        "SubClassOf(:Zebras :Herd))",
+        "o.owl": "@prefix : <http://example.org/> . @prefix owl: <http://www.w3.org/2002/07/owl#> . "
+        ":Zebra a owl:Class . :eats a owl:ObjectProperty . "
+        ":Zebras <http://www.w3.org/2000/01/rdf-schema#subClassOf> :Herd .",
+    }
+    (tmp_path / name).write_text(texts[name])
+    (tmp_path / "q.rq").write_text("PREFIX : <http://example.org/> SELECT ?x { ?x a :Zebra , :Zebr ; :eat ?y }")
+    system = squall.compile(tmp_path / name, tmp_path / "q.rq")
+    assert [(warning.message, warning.hint) for warning in warnings(system)] == [
+        ("the ontology has no class <http://example.org/Zebr>", "did you mean `Zebra` or `Zebras`?"),
+        ("the ontology has no property <http://example.org/eat>", "did you mean `eats`?"),
+    ]
+
+
+def test_what_follows_from_class_axioms_alone_is_an_answer() -> None:
+    system = compiled("SubClassOf(ObjectOneOf(:x :y) :B) SubClassOf(:B :C) ClassAssertion(:A :z)")
+    assert derived(system, "") == set(facts(":x a :B , :C . :y a :B , :C ."))
+
+
 def test_all_errors_are_given_at_once() -> None:
     with pytest.raises(Errors) as caught:
         compiled("SubClassOf(:A ObjectOneOf(:x)) ReflexiveObjectProperty(:p)")
@@ -325,6 +349,40 @@ def test_an_ontology_that_contradicts_itself_is_a_finding(tmp_path: Path) -> Non
         assert finding.origin.line == 2
     ontology.write_text(INCONSISTENT.format("# ").replace("ClassAssertion(:B", "ClassAssertion(:C"))
     assert lint(ontology, query) == ()
+
+
+def test_ontologies_that_contradict_each_other_are_a_finding(tmp_path: Path) -> None:
+    texts = ["DisjointClasses(:A :B)", "SubClassOf(:C :A)", "ClassAssertion(:B :x) ClassAssertion(:C :x)"]
+    files = [tmp_path / f"{number}.ofn" for number in range(len(texts))]
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(f"{PREFIXES} Ontology({text})")
+    (finding,) = lint(*files)
+    assert finding.message == "the ontology is inconsistent: <http://example.org/x> violates `cax-dw`"
+    assert finding.origin is not None
+    assert finding.origin.name == str(files[0])
+    assert lint(*files[1:]) == ()
+
+
+@pytest.mark.parametrize("as_schema", [False, True])
+def test_classes_and_properties_that_are_the_same_are_a_finding(as_schema: bool, tmp_path: Path) -> None:
+    (query := tmp_path / "query.rq").write_text("SELECT * { ?x a <http://example.org/A> }")
+    (ontology := tmp_path / "zoo.owl").write_text(
+        "@prefix : <http://example.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . "
+        ":A rdfs:subClassOf :B . :B rdfs:subClassOf :C . :C rdfs:subClassOf :A . :D rdfs:subClassOf :A . "
+        ":p rdfs:subPropertyOf :q . :q rdfs:subPropertyOf :p . :r rdfs:subPropertyOf :p . :p rdfs:domain :A ."
+    )
+    ways: dict[bool, tuple[list[Path], dict[str, Any]]] = {
+        False: ([ontology, query], {}),
+        True: ([query], {"rules": ["rhodf"], "specialise": True, "schema": [ontology]}),
+    }
+    programs, options = ways[as_schema]
+    findings = lint(*programs, **options)
+    classes = ", ".join(f"<http://example.org/{name}>" for name in "AB") + " and <http://example.org/C>"
+    owner = "schema" if as_schema else "ontology"
+    assert [(finding.code, finding.message) for finding in findings] == [
+        ("schema-cycle", f"the {owner} makes {classes} the same"),
+        ("schema-cycle", f"the {owner} makes <http://example.org/p> and <http://example.org/q> the same"),
+    ]
 
 
 def test_rules_of_ontologies_have_no_findings_of_their_own(tmp_path: Path) -> None:

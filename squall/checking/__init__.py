@@ -13,6 +13,7 @@ from pathlib import Path
 from squall import arguments, plugins
 from squall.checking.findings import ERROR, INFO, SEVERITIES, WARNING, Finding, as_findings, sorted_findings
 from squall.checking.program import Check, Program
+from squall.checking.schema_cycles import cycles
 from squall.compiling import combine, read_program, rule_set
 from squall.errors import SquallError, UsageError, single_errors
 from squall.lexers.prefixes import Prefixes, as_prefixes
@@ -27,7 +28,6 @@ from squall.process.gc_tuning import no_collection
 from squall.rdf import Event, Term, Triple
 from squall.rdf.vocabulary import TYPE
 from squall.reasoning import Ways, schema_reader, with_reasoning
-from squall.reasoning.schema import Schema
 from squall.streams.sources.documents import check_streams
 
 __all__ = ["ERROR", "INFO", "SEVERITIES", "WARNING", "Check", "Finding", "Program", "checks", "lint"]
@@ -112,7 +112,7 @@ def lint(
         entailed, closed_schema = with_reasoning(program.system, schema, ways)
     except SquallError as error:
         return sorted_findings(as_findings(error), names)
-    findings = chain(_schema_findings(closed_schema), _findings(program, entailed))
+    findings = chain(cycles(system, closed_schema), _findings(program, entailed))
     ignored = OF_PLAIN_PATTERNS if entailed.fixed_schema or entailed.cliques else ()
     own_findings = (
         item
@@ -121,12 +121,6 @@ def lint(
         and (item.origin is None or item.origin.name not in background or item.code in _OF_BACKGROUND)
     )
     return sorted_findings(_refused(program, profile) or own_findings, names)
-
-
-def _schema_findings(schema: Schema | None) -> Iterator[Finding]:
-    """Yields a finding for each cycle of the schema of the entailment."""
-    for cycle in () if schema is None else schema.cycles:
-        yield Finding("schema-cycle", INFO, f"the schema makes {', '.join(cycle[:-1])} and {cycle[-1]} the same")
 
 
 _OF_BACKGROUND = ("inconsistent", "translation")

@@ -1,4 +1,4 @@
-"""The check ``inconsistent`` for ontologies that contradict themselves, without any data."""
+"""The check ``inconsistent`` for ontologies that contradict themselves or each other, without any data."""
 
 from __future__ import annotations
 
@@ -16,20 +16,23 @@ _RULE, _WHO = Variable("rule"), Variable("who")
 
 
 def check(program: Program) -> Iterator[Finding]:
-    """Yields a finding for each violation that follows from what an ontology states of individuals."""
-    for ontology in _ontologies(program):
-        for rule, who in sorted(_violations(ontology)):
-            name = iri_text(rule).rpartition(":")[2]
-            hint = "everything follows from a contradiction: correct the axioms, or what is stated of individuals"
-            message = f"the ontology is inconsistent: {who} violates `{name}`"
-            yield Finding("inconsistent", WARNING, message, _origin(ontology, rule), hint)
+    """Yields a finding for each violation that follows from what the ontologies state of individuals."""
+    ontology = _ontology(program)
+    if all(rule.joinables for rule in rules(ontology)):
+        return
+    for rule, who in sorted(_violations(ontology)):
+        name = iri_text(rule).rpartition(":")[2]
+        hint = "everything follows from a contradiction: correct the axioms, or what is stated of individuals"
+        message = f"the ontology is inconsistent: {who} violates `{name}`"
+        yield Finding("inconsistent", WARNING, message, _origin(ontology, rule), hint)
 
 
-def _ontologies(program: Program) -> list[System]:
-    """Returns the programs that are background knowledge and state facts. Rule sets stand in front of them."""
+def _ontology(program: Program) -> System:
+    """Returns the programs that are background knowledge as one. Rule sets stand in front of them."""
     system = program.system
     systems = [system] if system.is_background else system.subsystems[-len(program.texts) :]
-    return [part for part in systems if part.is_background and any(not rule.joinables for rule in rules(part))]
+    ontologies = (part for part in systems if part.is_background)
+    return System(subsystems=tuple(dict.fromkeys(rule for part in ontologies for rule in rules(part))))
 
 
 def _violations(ontology: System) -> set[tuple[Term, Term]]:

@@ -11,6 +11,7 @@ from squall.model.fixed_schema import FixedSchema
 from squall.model.patterns import FactPattern
 from squall.model.reports import Report
 from squall.model.sources import Source
+from squall.rdf import Term
 from squall.rdf.cliques import Cliques
 
 BY_CLIQUE = "clique"
@@ -74,6 +75,7 @@ class System:
         same_as: Of a program or a query: how its patterns treat owl:sameAs, by a pragma or by `REASONING`
             (`squall.reasoning.same_as_mode`). None: as what it is a part of, or as the run does.
         cliques: Of a whole system: the terms that its sources read as one, if any.
+        declared_names: Of an ontology: the classes that it names, and its properties.
         warnings: What its author may not have meant (`squall.errors.TranslatorWarning`).
     """
 
@@ -99,6 +101,9 @@ class System:
     cliques: Cliques | None = field(default=None, repr=False)
     is_named: bool = field(default=False, compare=False, repr=False)
     is_background: bool = field(default=False, compare=False, repr=False)
+    declared_names: tuple[frozenset[Term], frozenset[Term]] = field(
+        default=(frozenset(), frozenset()), compare=False, repr=False
+    )
     warnings: tuple[SquallError, ...] = field(default=(), compare=False, repr=False)
     origin: Origin | None = field(default=None, compare=False, repr=False)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from squall.errors import TranslatorWarning
 from squall.model import Construct, Insert, Pattern, System, Variable, rules
 from squall.model.walk import walk
-from squall.rdf import Term, is_iri
+from squall.rdf import OWL, RDFS, Term, Triple, iri, is_iri
 from squall.rdf.similar_terms import near_terms
 from squall.rdf.vocabulary import TYPE
 
@@ -20,10 +20,35 @@ class Names(NamedTuple):
     properties: frozenset[Term]
 
 
+_CLASS_KINDS = frozenset((
+    iri(RDFS + "Class"), iri(RDFS + "Datatype"), iri(OWL + "Class"), iri(OWL + "DeprecatedClass"),
+))  # fmt: skip
+_CLASS_PAIRS = frozenset((iri(RDFS + "subClassOf"), iri(OWL + "equivalentClass"), iri(OWL + "disjointWith")))
+"""The predicates whose subjects and objects are classes."""
+_CLASS_OBJECTS = frozenset((
+    iri(RDFS + "domain"), iri(RDFS + "range"), iri(OWL + "someValuesFrom"), iri(OWL + "allValuesFrom"),
+))  # fmt: skip
+"""The predicates whose objects are classes."""
+
+
+def names_in(schema: Iterable[Triple]) -> Names:
+    """Returns the classes that schema triples name, and their other IRIs, which may be properties."""
+    classes, terms = set[Term](), set[Term]()
+    for triple in schema:
+        subject, predicate, object = triple
+        if predicate in _CLASS_PAIRS or (predicate == TYPE and object in _CLASS_KINDS):
+            classes.add(subject)
+        if predicate in _CLASS_PAIRS or predicate in _CLASS_OBJECTS:
+            classes.add(object)
+        terms.update(triple)
+    return Names(frozenset(filter(is_iri, classes)), frozenset(filter(is_iri, terms - classes)))
+
+
 def names_of(systems: Iterable[System]) -> Names:
-    """Returns the classes and properties that rules read and derive, such as those of an ontology."""
+    """Returns the classes and properties that ontologies name, and those that their rules read and derive."""
     systems = list(systems)
-    classes, properties = set[Term](), set[Term]()
+    classes = {name for system in systems for name in system.declared_names[0]}
+    properties = {name for system in systems for name in system.declared_names[1]}
     for pattern in (*_patterns(systems), *_templates(systems)):
         if pattern.predicate == TYPE and isinstance(pattern.object, str):
             classes.add(pattern.object)

@@ -25,7 +25,7 @@ from squall.model.systems import Joinable, System
 from squall.rdf import Term, Triple, iri, is_iri
 from squall.rdf.compounds import IS_RDF
 from squall.rdf.vocabulary import TYPE
-from squall.reasoning.names import Names, misspelt_names
+from squall.reasoning.names import misspelt_names, names_in
 from squall.reasoning.regimes import names_regime_within
 from squall.reasoning.schema import PROPERTY, RESOURCE, SUBPROPERTY, Reading, Schema, is_axiom
 from squall.reasoning.templates import derived_templates, open_heads
@@ -113,8 +113,7 @@ class _Rewriting:
             return replace(system, subsystems=tuple(self.program(part, regime) for part in system.subsystems))
         if regime != self.schema.regime:
             return system
-        classes = self.schema.class_names
-        names = Names(classes, self.schema.names - classes)
+        names = names_in(self.schema.triples)
         notes = (*misspelt_names(system, names, "schema"), *open_heads([system], _RULE_SET_HINT))
         warnings = (*system.warnings, *notes)
         rewritten: System = self.system(system)

@@ -224,18 +224,6 @@ class Schema:
         direct = {end for member in self.subclasses(name) for end in self._ends.get(member, ())}
         return self.subproperties(*direct)
 
-    @cached_property
-    def names(self) -> frozenset[Term]:
-        """The IRIs in the schema triples."""
-        return frozenset(term for triple in self.triples for term in triple if is_iri(term))
-
-    @cached_property
-    def class_names(self) -> frozenset[Term]:
-        """The names of classes."""
-        of_classes = ({*triple[::2]} for triple in self.triples if triple.predicate in (SUBCLASS, _EQUIVALENT_CLASS))
-        direct = {term for terms in of_classes for term in terms}.union(*self._types.values())
-        return self.names & (direct | {subject for subject, _, kind in self.triples if kind == _CLASS})
-
     @property
     def cycles(self) -> list[list[Term]]:
         """The sets of classes that are all subclasses of each other, and those of properties."""

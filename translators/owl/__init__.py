@@ -16,6 +16,7 @@ from squall.lexers.owl import tree
 from squall.model import System
 from squall.translators.owl.axioms import AxiomIssue, Axioms
 from squall.translators.owl.imports import closure
+from squall.translators.owl.vocabulary import names_in
 
 
 def translator(ontology: tree.Ontology, documents: Mapping[str, str] | None = None, lenient: bool = False) -> System:
@@ -32,14 +33,21 @@ def translator(ontology: tree.Ontology, documents: Mapping[str, str] | None = No
     """
     errors: list[SquallError] = []
     ontologies = closure([ontology], documents or {}, errors)
-    axioms = Axioms([axiom for part in ontologies for axiom in part.axioms])
+    all_axioms = [axiom for part in ontologies for axiom in part.axioms]
+    axioms = Axioms(all_axioms)
     systems = axioms.systems()
     if not lenient:
         hint = "{remedy}; correct it, or leave it out by `--lenient`"
         errors += (issue_error(issue, ontology.name, hint) for issue in axioms.issues)
     raise_all(errors)
     warnings = tuple(_warning(issue, ontology.name) for issue in axioms.issues)
-    return System(PurePath(ontology.name).stem, subsystems=tuple(systems), warnings=warnings, is_background=True)
+    return System(
+        PurePath(ontology.name).stem,
+        subsystems=tuple(systems),
+        warnings=warnings,
+        is_background=True,
+        declared_names=names_in(all_axioms),
+    )
 
 
 def issue_error(issue: AxiomIssue, name: str, hint: str, origin: Origin | None = None) -> TranslatorError:
