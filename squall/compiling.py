@@ -21,8 +21,10 @@ from squall.model.windowing import over_streams, reads_all_streams
 from squall.model.windows import parse_window
 from squall.plugins import PluginWarning
 from squall.rdf import Triple
-from squall.reasoning.names import Names, misspelt_names, names_of
+from squall.rdf.vocabulary import is_schema_triple
+from squall.reasoning.names import Names, misspelt_names, names_in, names_of
 from squall.reasoning.pragma import pragmas_of
+from squall.reasoning.rule_set_streams import unseen_conclusions
 from squall.reasoning.same_as_mode import AXIOMS, mode_of
 
 if TYPE_CHECKING:
@@ -86,18 +88,22 @@ def combine(
         message = "rule sets that are specialised by a schema do not go with another way to treat owl:sameAs"
         raise UsageError(message, hint=f"leave out `--specialise`, or `--same-as {mode}`")
     systems = rule_set_systems((*rules, AXIOMS) if mode == "axioms" else rules, errors, bool(programs))
-    has_others = not all(system.is_background for system in own_systems)
+    are_ontologies = [system.is_background for system in own_systems]
+    has_others = not all(are_ontologies)
     own_systems = [
         _background(system, program, has_others) if system.is_background else system
         for program, system in zip(programs, own_systems, strict=True)
     ]
+    own_systems = _checked_streams(own_systems, are_ontologies, systems)
     ontology_names = names_of(system for system in own_systems if system.is_background)
-    own_systems = [system if system.is_background else _checked_names(system, ontology_names) for system in own_systems]
+    own_systems = _checked_names(own_systems, ontology_names, "ontology")
     own_systems = list(with_unique_names(own_systems, errors))
     if schema is not None and not errors:
         from squall.reasoning.specialise import specialised
 
-        result = specialised(systems, schema(System(subsystems=(*systems, *own_systems))), own_systems)
+        triples = tuple(schema(System(subsystems=(*systems, *own_systems))))
+        own_systems = _checked_names(own_systems, names_in(filter(is_schema_triple, triples)), "schema")
+        result = specialised(systems, triples, own_systems)
         parts = (*result.systems, *own_systems)
         return System(subsystems=parts, fixed_schema=result.schema, warnings=result.warnings)
     systems += own_systems
@@ -181,9 +187,40 @@ def rule_set(address: str) -> Program:
     return read_program(name if is_own else rulesets.path(name))._replace(streams=streams)
 
 
-def _checked_names(system: System, names: Names) -> System:
-    """Returns a program with a warning for each name that the ontologies beside it do not have, but almost."""
-    return replace(system, warnings=(*system.warnings, *misspelt_names(system, names, "ontology")))
+def _checked_streams(
+    systems: Sequence[System], are_ontologies: Sequence[bool], rule_sets: Iterable[System]
+) -> list[System]:
+    """Returns programs with a warning if they see nothing of rule sets and ontologies that read one stream.
+
+    Args:
+        systems: The programs.
+        are_ontologies: For each of them, whether it is an ontology.
+        rule_sets: The rule sets.
+    """
+    ontologies = [system for system, is_ontology in zip(systems, are_ontologies, strict=True) if is_ontology]
+    with_stream = [rule_set for rule_set in (*rule_sets, *ontologies) if not rule_set.is_background]
+    return [
+        system
+        if is_ontology or not with_stream
+        else replace(system, warnings=(*system.warnings, *unseen_conclusions(system, with_stream)))
+        for system, is_ontology in zip(systems, are_ontologies, strict=True)
+    ]
+
+
+def _checked_names(systems: Iterable[System], names: Names, owner: str) -> list[System]:
+    """Returns programs with a warning for each name that the ontologies or the schema beside them have almost.
+
+    Args:
+        systems: The programs. Ontologies stay as they are.
+        names: The names that there are.
+        owner: ``schema`` or ``ontology``.
+    """
+    return [
+        system
+        if system.is_background
+        else replace(system, warnings=(*system.warnings, *misspelt_names(system, names, owner)))
+        for system in systems
+    ]
 
 
 def _background(system: System, program: Program, has_others: bool) -> System:

@@ -208,3 +208,33 @@ def test_a_stream_of_an_address_has_to_be_given(program: str) -> None:
     result = subprocess.run(command, input="", capture_output=True, text=True, check=False)
     assert result.returncode == 2
     assert "the stream <urn:none> is not given" in result.stderr
+
+
+QUERIES_OF_A_STREAM = {
+    "csparql": "REGISTER QUERY q AS SELECT * FROM NAMED STREAM <urn:a> [RANGE 2s] { GRAPH <urn:a> { ?x a <urn:A> } }",
+    "cqels": "SELECT * { STREAM <urn:a> [RANGE 2s] { ?x a <urn:A> } }",
+    "rspql": "REGISTER RSTREAM <urn:o> AS SELECT * FROM NAMED WINDOW <urn:w> ON <urn:a> [RANGE PT2S] "
+    "{ WINDOW <urn:w> { ?x a <urn:A> } }",
+    "sparqlstream": "SELECT ISTREAM ?x FROM NAMED STREAM <urn:a> [NOW-2 S] { GRAPH <urn:a> { ?x a <urn:A> } }",
+    "rq": "SELECT * { GRAPH ?g { ?x a <urn:A> } }",
+}
+
+
+@pytest.mark.parametrize("language", QUERIES_OF_A_STREAM)
+@pytest.mark.parametrize("as_program", [False, True])
+def test_a_pattern_that_sees_nothing_of_a_rule_set_is_warned_of(
+    language: str, as_program: bool, tmp_path: Path
+) -> None:
+    (ontology := tmp_path / "o.ofn").write_text("Prefix(:=<urn:>) Ontology(SubClassOf(:B :A))")
+    text = QUERIES_OF_A_STREAM[language]
+    address = f"{ontology}?stream=urn:a"
+
+    def messages(query: str) -> list[str]:
+        (path := tmp_path / f"q.{language}").write_text(query)
+        programs, rules = ([path, address], []) if as_program else ([path], [address])
+        findings = lint(*programs, rules=rules)
+        return [finding.message for finding in findings if finding.code == "translation"]
+
+    expected = ["this pattern reads a window, stream or graph by name, and nothing of what the rule sets derive"]
+    assert messages(text) == expected
+    assert messages(text.replace("urn:A>", "urn:C>")) == []
