@@ -449,6 +449,7 @@ PRAGMAS = {
     "csparql": f"{RECENT_ANIMALS}\n#pragma entailment rhodf",
     "cqels": f"  ## pragma entailment   rhodf\n{COUNTED_ANIMALS}",
     "jena": f"// pragma entailment rhodf\n[r: (?x rdf:type <{E}Animal>) -> (?x rdf:type <{E}Seen>)]",
+    "rifps": f"(* pragma entailment rhodf *)\nDocument(Group(Forall ?x (?x # <{E}Seen> :- ?x # <{E}Animal>)))",
 }
 
 
@@ -459,6 +460,42 @@ def test_a_program_names_its_regime(language: str) -> None:
     for default, text in (("none", PRAGMAS[language]), ("rhodf", PRAGMAS[language]), ("rhodf", without)):
         system = squall.compile(text, lexer=language, entailment=default, schema=lambda _: CATS)
         assert bool(list(squall.run(squall.plan(system), [kit]))) == (text != without), (default, text)
+
+
+def test_a_pragma_of_rif_is_on_a_line_of_its_own() -> None:
+    with pytest.raises(SquallError, match="cannot stand here"):
+        squall.compile(PRAGMAS["rifps"].replace("\n", " "), lexer="rifps")
+
+
+ONTOLOGY = f"""@prefix : <{E}> . @prefix owl: <{OWL}> .
+:Animal a owl:Class . :Zebra a owl:Class . :Cat <http://www.w3.org/2000/01/rdf-schema#subClassOf> :Animal ."""
+
+
+@pytest.mark.parametrize("options", [{"entailment": "rhodf"}, {"entailment": "rdfs"},
+                                     {"rules": ["rhodf"], "specialise": True}])  # fmt: skip
+def test_names_that_a_schema_has_almost_are_warned_of(tmp_path: Path, options: dict[str, Any]) -> None:
+    """An ontology may be a schema, whichever syntax of RDF it is in. What it only declares is a name as well."""
+    (file := tmp_path / "zoo.owl").write_text(ONTOLOGY)
+    query = f"PREFIX : <{E}> SELECT * {{ ?x a :Animl . ?y a :Zebr . ?z a :Zebra . ?a a :Stone }}"
+    system = squall.compile(query, lexer="sparql", schema=[file], **options)
+    assert [(warning.message, warning.hint) for warning in warnings(system)] == [
+        (f"the schema has no class <{E}Animl>", "did you mean `Animal`?"),
+        (f"the schema has no class <{E}Zebr>", "did you mean `Zebra`?"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("zoo.owl", ONTOLOGY[:-2], r"malformed: .*zoo.owl:2: .*\nhint: correct it"),
+        ("zoo.ttl", ONTOLOGY[:-2], r"malformed: .*zoo.ttl:2: .*\nhint: correct it"),
+        ("zoo.ofn", "Ontology()", "is in functional-style syntax.*\nhint: give it as a program"),
+    ],
+)
+def test_a_schema_that_cannot_be_read(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (file := tmp_path / name).write_text(text)
+    with pytest.raises(SquallError, match=message):
+        squall.compile(QUERY, lexer="sparql", entailment="rhodf", schema=[file])
 
 
 CLAUSES = {

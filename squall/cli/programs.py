@@ -130,6 +130,7 @@ def schema_triples(system: System, semantics: Semantics) -> Iterator[Triple]:
         UsageError: Static data come from standard input, which can be read once only.
     """
     from squall.rdf import Triple
+    from squall.reasoning.schema_files import schema_in
     from squall.streams import DeadLetterFile, address, open_static
     from squall.streams.sources import documents
 
@@ -138,11 +139,12 @@ def schema_triples(system: System, semantics: Semantics) -> Iterator[Triple]:
         raise UsageError(
             "static data from standard input cannot be the schema as well, or say what is the same", hint=hint
         )
-    schemas = [open_static(uri, None, semantics.places) for uri in semantics.schemas]
+    for uri in semantics.schemas:
+        yield from schema_in(uri, semantics.places)
     statics = [open_static(uri, DeadLetterFile(), semantics.places) for uri in semantics.statics]
     streams = stream_names((*semantics.sources, *semantics.statics))
     opened = documents.load(system, semantics.places, streams, DeadLetterFile())
-    for event in chain(chain.from_iterable((*schemas, *statics)), opened):
+    for event in chain(chain.from_iterable(statics), opened):
         yield from (fact for fact in event.facts if isinstance(fact, Triple))
 
 

@@ -129,7 +129,7 @@ def read_schema(data: Iterable[str | Path | Triple], regime: str) -> Schema:
 
 
 def _triples(data: Iterable[str | Path | Triple]) -> Iterator[Triple]:
-    from squall.streams import open_static
+    from squall.reasoning.schema_files import schema_in
 
     for item in data:
         if isinstance(item, Triple):
@@ -137,8 +137,7 @@ def _triples(data: Iterable[str | Path | Triple]) -> Iterator[Triple]:
             continue
         if not isinstance(item, str | Path):
             raise ArgumentError(f"`{item!r}` in `schema` is neither a file nor a Triple")
-        for event in open_static(str(item)):
-            yield from (fact for fact in event.facts if isinstance(fact, Triple))
+        yield from schema_in(str(item))
 
 
 def schema_reader(

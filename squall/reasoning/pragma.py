@@ -1,7 +1,8 @@
 """Pragmas: comments by which a program of any language says how its patterns reason.
 
 A pragma is a comment on a line of its own, in the syntax of the language: ``# pragma entailment rhodf``, with ``//`` in
-Jena's rules, and ``<!-- pragma entailment rhodf -->`` in XML. ``# pragma same-as representative`` is the other one.
+Jena's rules, ``(* pragma entailment rhodf *)`` in RIF's presentation syntax, and ``<!-- pragma entailment rhodf -->``
+in XML. ``# pragma same-as representative`` is the other one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from squall.reasoning.regimes import NONE
 from squall.reasoning.same_as_mode import MODES
 from squall.reasoning.schema import REGIMES
 
-_COMMENT = re.compile(r"[ \t]*(?:#+|//+|<!--)[ \t]*pragma[ \t]+(?P<words>.*?)[ \t]*(?:-->)?[ \t]*")
+_COMMENT = re.compile(r"[ \t]*(?:#+|//+|<!--|\(\*)[ \t]*pragma[ \t]+(?P<words>.*?)[ \t]*(?:-->|\*\))?[ \t]*")
 
 
 class _Kind(NamedTuple):
