@@ -231,8 +231,7 @@ def test_a_pattern_that_sees_nothing_of_a_rule_set_is_warned_of(
 
     def messages(query: str) -> list[str]:
         (path := tmp_path / f"q.{language}").write_text(query)
-        programs, rules = ([path, address], []) if as_program else ([path], [address])
-        findings = lint(*programs, rules=rules)
+        findings = lint(path, address) if as_program else lint(path, rules=[address])
         return [finding.message for finding in findings if finding.code == "translation"]
 
     expected = ["this pattern reads a window, stream or graph by name, and nothing of what the rule sets derive"]
