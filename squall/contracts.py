@@ -254,6 +254,7 @@ class BuilderCapabilities:
             `Options.measure` is set.
         statistics: It reads all events in the process that calls `Job.run`, so that statistics can be collected there.
         replans: It replaces its plan while it runs (`Options.replan`).
+        resumes_with_any_plan: A run that resumes moves from the plan of its checkpoint to the plan that it is given.
         batch_metrics: It measures each batch (`Options.on_batch`).
     """
 
@@ -270,6 +271,7 @@ class BuilderCapabilities:
     node_metrics: bool = False
     statistics: bool = False
     replans: bool = False
+    resumes_with_any_plan: bool = False
     batch_metrics: bool = False
 
 

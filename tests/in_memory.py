@@ -17,24 +17,27 @@ import pyarrow
 
 import squall
 from squall.builders.distributed.exec import state_cache
+from squall.builders.distributed.exec.adaptation import BatchAdaptation
+from squall.builders.distributed.exec.batch_log import MicroBatchLog, plan_number_of
 from squall.builders.distributed.exec.logged_batches import LoggedBatches
-from squall.builders.distributed.exec.micro_batch import batches_of
+from squall.builders.distributed.exec.micro_batch import MicroBatches, batches_of
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.routing import Router
 from squall.builders.distributed.exec.state_cache import StateCache
 from squall.builders.distributed.io.engine import Folder, NodeMetrics, Read
 from squall.builders.distributed.io.parsing import Parsed
 from squall.builders.distributed.io.records import STATE, DeadLetter, WorkerStep, from_arrow, to_arrow
+from squall.builders.distributed.plan.broadcast import moved_broadcast_inputs
 from squall.builders.distributed.plan.buckets import BROADCAST_BUCKET
 from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.distributed.plan.physical_plan import PhysicalPlan, physical_plan
-from squall.builders.distributed.plan.skew import SkewedKeys
+from squall.builders.distributed.plan.skew import SkewedKeys, moved_skewed_keys
 from squall.builders.distributed.plan.stages import NO_SKEWED_KEYS
 from squall.builders.distributed.plan.strategy import BatchLimits
 from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.builders.runtime.zset import Delta
-from squall.contracts import Options, Output
+from squall.contracts import Options, Output, Replanning
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
 from tests.toy_engine import Records, ToyEngine, ToyFiles
@@ -81,13 +84,38 @@ class Workers:
             state_cache.WORKER_STATE_CACHE = before
 
 
+class Interrupted(Exception):
+    """The driver has been killed."""
+
+
 class MemoryFiles(ToyFiles):
-    """The files of a job. workers: they note which state they read."""
+    """The files of a job.
+
+    Args:
+        workers: they note which state they read.
+
+    Attributes:
+        fails: says before and after each change of the files whether the driver is killed.
+    """
 
     def __init__(self, workers: Workers | None = None) -> None:
         super().__init__()
         self.workers = workers
         self.task = 0
+        self.fails: Callable[[], bool] = lambda: False
+
+    def _interrupt(self) -> None:
+        if self.fails():
+            raise Interrupted
+
+    def write(self, value: object, *path: object) -> None:
+        self._interrupt()
+        super().write(value, *path)
+        self._interrupt()
+
+    def delete(self, *path: object) -> None:
+        self._interrupt()
+        super().delete(*path)
 
     def reader(self) -> Read:
         return self._read
@@ -133,6 +161,53 @@ class MemoryEngine(ToyEngine):
             yield
 
 
+class Plans:
+    """The plans of a job, by the number of the batch that has moved its state there, and the one in use.
+
+    Args:
+        plan: the plan with which the job begins.
+        broadcast_inputs: its broadcast inputs.
+        skewed_keys: its skewed keys.
+        change: changes the physical plan.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        broadcast_inputs: frozenset[Address],
+        skewed_keys: SkewedKeys,
+        change: Callable[[PhysicalPlan], PhysicalPlan],
+    ) -> None:
+        self.by_number = {0: (plan, broadcast_inputs, skewed_keys)}
+        self.change = change
+        self.number = 0
+
+    @property
+    def plan(self) -> Plan:
+        """The plan in use."""
+        return self.by_number[self.number][0]
+
+    def use(self, number: int) -> Program:
+        """Returns the program with a plan, which is in use from then on."""
+        self.number = number
+        return self._program(*self.by_number[number])
+
+    def _program(self, plan: Plan, broadcast_inputs: frozenset[Address], skewed_keys: SkewedKeys) -> Program:
+        return Program(self.change(physical_plan(plan, broadcast_inputs, dict(skewed_keys))))
+
+    def move(self, job: LoggedBatches, plan: Plan) -> None:
+        """Moves the state of a job to another plan."""
+        assert isinstance(job, MicroBatches)
+        before, broadcast_inputs, skewed_keys = self.by_number[self.number]
+        moved = (
+            plan,
+            moved_broadcast_inputs(before, plan, broadcast_inputs),
+            moved_skewed_keys(before, plan, skewed_keys),
+        )
+        self.by_number[job.log.committed_count] = moved
+        job.move(self._program(*moved), before, plan, "another plan")
+
+
 def run(
     plan: Plan,
     batches: Iterable[Sequence[Event]],
@@ -148,6 +223,8 @@ def run(
     compaction_interval: int = DEFAULT_TUNING.compaction_interval,
     change: Callable[[PhysicalPlan], PhysicalPlan] = lambda physical: physical,
     dead_letters: list[DeadLetter] | None = None,
+    replanning: Replanning | None = None,
+    adaptations: list[BatchAdaptation] | None = None,
 ) -> list[Output]:
     """Runs a plan in micro-batches and returns its outputs.
 
@@ -168,9 +245,11 @@ def run(
         compaction_interval: after how many batches the whole state is written again.
         change: changes the physical plan, by leaving out a pass.
         dead_letters: receives the dead letters. None: there must be none.
+        replanning: when the job replaces its plan. With workers, it may restart at each change of a file by a move.
+        adaptations: receives what has replaced the plan, of each start of the job.
     """
     files = MemoryFiles(workers)
-    program = Program(change(physical_plan(plan, broadcast_inputs, dict(skewed_keys))))
+    plans, planning = Plans(plan, broadcast_inputs, dict(skewed_keys), change), plan.planning._replace(replaceable=True)
     outputs: list[Output] = []
     limits = BatchLimits(
         max_single_task_rows,
@@ -181,6 +260,9 @@ def run(
     jobs: list[LoggedBatches] = []
 
     def restarted_job() -> LoggedBatches:
+        program = plans.use(plan_number_of(MicroBatchLog(files, plan).last_commit))
+        if adaptations is not None:
+            adaptations.append(BatchAdaptation(plans.plan, planning, replanning, 1_000_000))
         engine = MemoryEngine(files, workers.draw.choice([2, 3, 5]) if workers is not None else 3)
         engine.router = program.router()
         is_staged = program.physical.strategy.is_staged
@@ -201,12 +283,27 @@ def run(
             records = [*(start(job) if first else ()), *read(job, parseds)]
             job.process(records if first or parseds else None, last, keep)
         outputs.extend(job.outputs())
-        if not keep and not any(stage.recursive for stage in program.stages):
+        if not keep and not any(stage.recursive for stage in job.program.stages):
             assert not any(STATE in path for path in files.values)
         letters = list(job.dead_letters())
         assert not letters or dead_letters is not None
         (dead_letters if dead_letters is not None else []).extend(letters)
         job.commit(None)
+        if adaptations is not None and keep and not first and not last:
+            adapt(job)
+
+    def adapt(job: LoggedBatches) -> None:
+        """Lets the job replace its plan, and restart whatever comes of it."""
+        assert adaptations is not None
+        if workers is not None:
+            files.fails = lambda: workers.draw.random() < workers.failure_rate / 10
+        try:
+            if adaptations[-1].count(job, 1, lambda other: plans.move(job, other)):
+                jobs.clear()
+        except Interrupted:
+            jobs.clear()
+        finally:
+            files.fails = lambda: False
 
     facts = in_files([event._replace(time=ALWAYS) for event in static])
     batches = list(batches)

@@ -263,7 +263,7 @@ class EventLoop:
             raise CannotReplan("the metrics of nodes are those of one plan")
         seeded = with_seed(plan, self.seed)
         before = with_seed(self.plan, self.seed)
-        dataflow, old_keys = replanned(self.dataflow, before, seeded, self.watermark, self.tuning)
+        dataflow, old_keys, _ = replanned(self.dataflow, before, seeded, self.watermark, self.tuning)
         own_states = {key: self.states[key] for key in (BUFFERED_EVENTS, PENDING_UPDATES) if key in self.states}
         kept_keys = {key: old for key, old in old_keys.items() if old is not None}
         update_steps = self.update_steps

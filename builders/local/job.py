@@ -49,6 +49,7 @@ def _read_planning(checkpoint: Path) -> Planning | None:
         node_metrics=True,
         statistics=True,
         replans=True,
+        resumes_with_any_plan=True,
         memory_limit=True,
         batch_metrics=True,
     ),
@@ -155,7 +156,7 @@ class IteratorJob(EventLoop):
         for batch in measured_batches(self, inputs):
             for outputs in self.process(batch):
                 yield from outputs
-            if self.adaptation.replanning is not None:
+            if self.adaptation.choice.replanning is not None:
                 self.adaptation.count(statement_count(batch))
             if self.memory_limit is not None:
                 self.adaptation.check_memory()

@@ -17,14 +17,16 @@ from squall.builders.runtime.operators.delta_index import Merging
 from squall.builders.runtime.operators.join import JoinOperator, LeftJoinOperator
 from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
 from squall.builders.runtime.operators.stateless import StatelessOperator
-from squall.builders.runtime.tuning import Tuning
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta
 from squall.errors import BuilderError
 from squall.plan import Node, Plan
 from squall.plan.equivalence import RowDigests, equivalent_nodes, is_conjunctive
 from squall.plan.operators import Join, MultiwayJoin, Scan, Update, is_stateful
 
-StoredInput = tuple[JoinOperator | LeftJoinOperator | MultiwayJoinOperator, int]
+StoringJoin = JoinOperator | LeftJoinOperator | MultiwayJoinOperator
+"""The operators that store the rows of their inputs."""
+StoredInput = tuple[StoringJoin, int]
 """An operator that stores the rows of its inputs, and the number of an input."""
 
 
@@ -32,12 +34,29 @@ class CannotReplan(BuilderError):
     """The plan of a dataflow cannot be replaced by another one; the message says why, as a clause."""
 
 
-def replanned(
-    dataflow: Dataflow, before: Plan, plan: Plan, watermark: int, tuning: Tuning
-) -> tuple[Dataflow, dict[str, str | None]]:
-    """Returns a dataflow with another plan of the same program that continues a dataflow.
+class Replanned(NamedTuple):
+    """A dataflow in place of one with another plan.
 
-    With it comes the key that each of its states had before; None for those of new joins.
+    Attributes:
+        dataflow: The dataflow.
+        old_keys: The key that each of its states had before; None for those of new joins.
+        old_nodes: For its nodes with state that are not new joins, the nodes of the other plan.
+    """
+
+    dataflow: Dataflow
+    old_keys: Mapping[str, str | None]
+    old_nodes: Mapping[str, str]
+
+
+def replanned(
+    dataflow: Dataflow,
+    before: Plan,
+    plan: Plan,
+    watermark: int,
+    tuning: Tuning = DEFAULT_TUNING,
+    executed: Plan | None = None,
+) -> Replanned:
+    """Returns a dataflow with another plan of the same program that continues a dataflow.
 
     Args:
         dataflow: The dataflow, whose inboxes are empty. It must not be used afterwards.
@@ -45,11 +64,12 @@ def replanned(
         plan: The other logical plan.
         watermark: The time (integer ms) up to which the dataflow has processed its input.
         tuning: The tuning values of the runtime.
+        executed: The other plan as it is executed. None: with all multiway joins.
 
     Raises:
         CannotReplan: The state of the dataflow is not known to be that of the other plan. The dataflow may go on.
     """
-    return _Replanning(dataflow, before, plan, watermark, tuning).result()
+    return _Replanning(dataflow, before, plan, executed or with_multiway_joins(plan), watermark, tuning).result()
 
 
 class _Rows(NamedTuple):
@@ -65,11 +85,13 @@ class _Rows(NamedTuple):
 
 
 class _Replanning:
-    def __init__(self, dataflow: Dataflow, before: Plan, logical: Plan, watermark: int, tuning: Tuning) -> None:
+    def __init__(
+        self, dataflow: Dataflow, before: Plan, logical: Plan, executed: Plan, watermark: int, tuning: Tuning
+    ) -> None:
         self.before = dataflow
         self.logical_before = before
         self.logical = logical
-        self.plan = with_multiway_joins(logical)
+        self.plan = executed
         self.watermark = watermark
         self.tuning = tuning
         self.digests = RowDigests(logical.by_id)
@@ -79,7 +101,7 @@ class _Replanning:
         self.rows_of: dict[str, _Rows] = {}
         """The rows of nodes, as far as they were needed."""
 
-    def result(self) -> tuple[Dataflow, dict[str, str | None]]:
+    def result(self) -> Replanned:
         nodes = self.equivalent_states()
         self.check_scans()
         joins = [node for node in self.plan.nodes if isinstance(node.op, Join | MultiwayJoin)]
@@ -93,7 +115,7 @@ class _Replanning:
         limit = self.before.memory_limit
         dataflow = Dataflow(self.plan, tuning=self.tuning, replaced=replaced, memory_limit=limit)
         dataflow.input.inserted.rename({old_id: id for id, old_id in nodes.items()})
-        return dataflow, {key: replaced.old_key(key) for key in dataflow.states}
+        return Replanned(dataflow, {key: replaced.old_key(key) for key in dataflow.states}, nodes)
 
     def equivalent_states(self) -> dict[str, str]:
         """Returns for the nodes with state, except joins, the nodes of the present plan whose state they take over."""
@@ -203,7 +225,7 @@ def stored_inputs(dataflow: Dataflow) -> dict[str, StoredInput]:
         for port, edge in enumerate(node.inputs):
             operator = dataflow.operators.get(node.id)
             if (
-                isinstance(operator, JoinOperator | LeftJoinOperator | MultiwayJoinOperator)
+                isinstance(operator, StoringJoin)
                 and not _is_joined(dataflow.plan, edge.node)
                 and (edge.node not in stores or stores[edge.node][0].merging is Merging.UNION)
             ):

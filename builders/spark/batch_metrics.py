@@ -50,5 +50,15 @@ class BatchClock:
             documents: The number of the documents that are streams. What follows them is static data.
         """
         if self._on_batch is not None:
-            statements = sum(count for number, count in report.all(SourceCount) if number < documents)
+            statements = source_statements(report, documents)
             self._on_batch(BatchMetrics(self._arrived, self._began, time.monotonic(), statements, report.latest_time))
+
+
+def source_statements(report: TaskReport, documents: int) -> int:
+    """Returns the number of statements of the streams that a batch has read.
+
+    Args:
+        report: What was reported of its sources.
+        documents: The number of the documents that are streams. What follows them is static data.
+    """
+    return sum(count for number, count in report.all(SourceCount) if number < documents)

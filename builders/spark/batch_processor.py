@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from squall import functions
 from squall.builders.distributed.exec.logged_batches import LoggedBatches
-from squall.builders.distributed.exec.micro_batch import batches_of
+from squall.builders.distributed.exec.micro_batch import MicroBatches, batches_of
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.io.ingest import record_dead_letter
 from squall.builders.distributed.io.parsing import Document, lines_parser
@@ -19,7 +19,7 @@ from squall.builders.distributed.io.splits import fixed_splits_parser, split_byt
 from squall.builders.distributed.plan.broadcast import closure_inputs
 from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.strategy import BatchLimits
-from squall.builders.spark.batch_metrics import BatchClock
+from squall.builders.spark.batch_metrics import BatchClock, source_statements
 from squall.builders.spark.engine import SparkEngine
 from squall.builders.spark.folder import FolderWriter
 from squall.builders.spark.inputs import BatchInput
@@ -28,7 +28,7 @@ from squall.builders.spark.metrics_listener import Reporter
 from squall.builders.spark.session import is_local
 from squall.builders.spark.settings import SparkTuning, session_settings
 from squall.builders.spark.sink_commit import SinkCommitter
-from squall.builders.spark.store import Store
+from squall.builders.spark.store import Store, plan_data
 from squall.builders.spark.workers import by_workers
 from squall.contracts import Folder, Options, Output
 from squall.plan import Plan
@@ -74,9 +74,13 @@ class BatchProcessor:
         self.reporter: Reporter | None = None
         self.clock = BatchClock(options.on_batch)
 
+    def _program(self, plan: Plan, joins: JoinStrategies, static_time: int) -> Program:
+        physical = physical_plan(plan, joins.broadcast_inputs | closure_inputs(plan), joins.skewed_keys)
+        return Program(physical, functions.own(), static_time, self.options.measure)
+
     def _batches(self, joins: JoinStrategies, static_time: int) -> LoggedBatches:
-        physical = physical_plan(self.plan, joins.broadcast_inputs | closure_inputs(self.plan), joins.skewed_keys)
-        program = Program(physical, functions.own(), static_time, self.options.measure)
+        program = self._program(self.plan, joins, static_time)
+        physical = program.physical
         max_cached_rows, local = self.settings.max_cached_state_rows, is_local(self.engine.spark)
         limits = BatchLimits(
             self.settings.max_single_task_rows,
@@ -92,6 +96,32 @@ class BatchProcessor:
         self.store.save_join_strategies(joins)
         if any(joins):
             self.batches = self._batches(joins, self.batches.program.static_time)
+
+    def move(self, plan: Plan, unseeded: Plan) -> None:
+        """Moves the state of the committed batches to another plan.
+
+        Args:
+            plan: the plan.
+            unseeded: the same, to which no seed is applied.
+
+        Raises:
+            CannotReplan: the state is not known to be that of the other plan. The run may go on.
+        """
+        batches = self.batches
+        assert isinstance(batches, MicroBatches)
+        before = batches.program.physical
+        joins = JoinStrategies(before.broadcast_inputs - closure_inputs(self.plan), before.skewed_keys)
+        joins = joins.moved(self.plan, plan)
+        program = self._program(plan, joins, batches.program.static_time)
+        self.committer.pre_commit(batches.log.committed_count + 1)
+        batches.move(program, self.plan, plan, plan_data(unseeded, joins))
+        self.committer.commit()
+        self.plan = plan
+        self.batches = self._batches(joins, program.static_time)
+
+    def statement_count(self) -> int:
+        """Returns the number of statements of the last batch, apart from static data."""
+        return source_statements(self.batches.report, len(self.documents) - 1)
 
     def reporting(self) -> AbstractContextManager[None]:
         """Returns a context in which Spark's listeners receive the node metrics, if they are measured."""

@@ -11,15 +11,24 @@ from squall.builders.distributed.io.ingest import check_bounded
 from squall.builders.distributed.io.records import WorkerError
 from squall.builders.distributed.plan.broadcast import closure_inputs
 from squall.builders.distributed.plan.physical_plan import PhysicalPlan, physical_plan
+from squall.builders.distributed.plan.strategy import strategy_of
 from squall.builders.spark.folder import check as check_folder
 from squall.builders.spark.run import Run
 from squall.builders.spark.session import session
 from squall.builders.spark.settings import DEFAULT_TUNING, SparkTuning, settings, spark_settings
 from squall.builders.spark.sources import check_input
-from squall.builders.spark.store import check_owner, read_planning
-from squall.contracts import AcceptsDeadLetters, BuilderCapabilities, Folder, Options, Output, declare_capabilities
+from squall.builders.spark.store import check_owner, plan_of_checkpoint, read_planning
+from squall.contracts import (
+    AcceptsDeadLetters,
+    BuilderCapabilities,
+    Folder,
+    Options,
+    Output,
+    PlanChange,
+    declare_capabilities,
+)
 from squall.errors import BuilderError
-from squall.plan import Plan
+from squall.plan import Plan, Planning
 from squall.plan.node_metrics import NodeMetric
 from squall.rdf import Event
 from squall.streams.clock import beginning
@@ -34,6 +43,7 @@ from squall.streams.clock import beginning
         batch_interval=True,
         settings=True,
         node_metrics=True,
+        replans=True,
         batch_metrics=True,
     ),
     read_planning,
@@ -44,24 +54,57 @@ def build(plan: Plan, options: Options) -> SparkJob:
     The job uses the active Spark session, or a new one with `options.conf`. It does not start Spark yet.
 
     Raises:
-        BuilderError: the checkpoint belongs to another plan, or the output folder cannot hold the plan's outputs.
+        BuilderError: the checkpoint belongs to another program, the output folder cannot hold the plan's outputs, or
+            the plan cannot be replaced although the options ask for it.
         UsageError: `options.conf` has an unknown setting of squall's, or one with an invalid value.
     """
     settings(options.conf)
     if options.run_as_one_batch and options.checkpoint is not None:
         raise BuilderError("one batch keeps no checkpoint", hint="leave out `--batch`, or `--checkpoint`")
+    if options.replan is not None:
+        _check_replaceable(plan, options)
+    resumed = plan if options.checkpoint is None else plan_of_checkpoint(plan, options.checkpoint)
     if options.checkpoint is not None:
-        check_owner(plan, options.checkpoint)
+        check_owner(resumed, options.checkpoint)
     if isinstance(options.sink, Folder):
         check_folder(plan, options.sink)
-    return SparkJob(plan, options)
+    return SparkJob(resumed, options, planning=plan.planning)
+
+
+def _check_replaceable(plan: Plan, options: Options) -> None:
+    """Raises BuilderError if a run cannot replace its plan."""
+    if not plan.replaceable or plan.plan_again is None:
+        raise BuilderError("the run cannot replace its plan", hint="plan the program with `replaceable=True`")
+    if options.measure:
+        hint = "leave `--adapt` or `--profile-nodes` out"
+        raise BuilderError("the metrics of nodes are those of one plan", hint=hint)
+    if options.run_as_one_batch:
+        raise BuilderError("one batch has one plan", hint="leave out `--adapt`, or `--batch`")
+    strategy = strategy_of(plan)
+    if not strategy.is_staged:
+        hint = "leave `--adapt` out, or run the program in this process: `--builder iterator`"
+        raise BuilderError(f"tasks run the plan as a whole and do not replace it: {strategy.reasons[0]}", hint=hint)
 
 
 class SparkJob:
-    """A plan with its options. For a checkpoint, only one call of `run` may be active at a time."""
+    """A plan with its options. For a checkpoint, only one call of `run` may be active at a time.
 
-    def __init__(self, plan: Plan, options: Options, tuning: SparkTuning = DEFAULT_TUNING) -> None:
+    Args:
+        plan: the plan: if the run resumes, that of its checkpoint.
+        options: the options.
+        tuning: the tuning values of the builder.
+        planning: how other plans are made if the plan is replaced, apart from their statistics. None: as the plan was.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        options: Options,
+        tuning: SparkTuning = DEFAULT_TUNING,
+        planning: Planning | None = None,
+    ) -> None:
         self.plan = plan
+        self.planning = plan.planning if planning is None else planning
         self.options = options
         self.tuning = tuning
         self.active_run: Run | None = None
@@ -87,6 +130,21 @@ class SparkJob:
         """Returns the metrics of each node so far, summed over all tasks, if the options enable measuring."""
         return {} if self.active_run is None else self.active_run.processor.batches.log.node_metrics.by_node()
 
+    @property
+    def plan_changes(self) -> Sequence[PlanChange]:
+        """The changes of the plan while the job ran (`squall.contracts.ReplacesPlans`)."""
+        return () if self.active_run is None else self.active_run.adaptation.changes
+
+    @property
+    def refused_plan(self) -> str:
+        """Why the last better plan could not replace the present one (`squall.contracts.ReplacesPlans`)."""
+        if self.active_run is None:
+            return ""
+        adaptation = self.active_run.adaptation
+        if not adaptation.changes and self.planning.statistics not in (None, self.plan.statistics):
+            return adaptation.refused or "a run on Spark resumes with the plan of its checkpoint"
+        return adaptation.refused
+
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.contracts.Job.run`.
 
@@ -105,9 +163,10 @@ class SparkJob:
         spark = session(spark_settings(self.options.conf))
         begin = beginning(batches) if self.options.now is None else self.options.now
         if self.options.checkpoint is not None:
-            self.active_run = Run(self.plan, self.options, spark, self.options.checkpoint, begin, self.tuning)
+            folder = self.options.checkpoint
+            self.active_run = Run(self.plan, self.planning, self.options, spark, folder, begin, self.tuning)
             yield from self.active_run.outputs(batches, static)
             return
-        with tempfile.TemporaryDirectory(prefix="squall-", ignore_cleanup_errors=True) as folder:
-            self.active_run = Run(self.plan, self.options, spark, Path(folder), begin, self.tuning)
+        with tempfile.TemporaryDirectory(prefix="squall-", ignore_cleanup_errors=True) as name:
+            self.active_run = Run(self.plan, self.planning, self.options, spark, Path(name), begin, self.tuning)
             yield from self.active_run.outputs(batches, static)

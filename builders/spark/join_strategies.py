@@ -9,11 +9,12 @@ from squall.builders.distributed.plan.broadcast import (
     choose_broadcast,
     closure_inputs,
     general_inputs,
+    moved_broadcast_inputs,
     vocabulary_inputs,
 )
 from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.distributed.plan.sampling import InputSampler
-from squall.builders.distributed.plan.skew import SkewedKeys, find_skewed_keys, splittable_inputs
+from squall.builders.distributed.plan.skew import SkewedKeys, find_skewed_keys, moved_skewed_keys, splittable_inputs
 from squall.builders.distributed.plan.stages import NO_SKEWED_KEYS, partitionings_of
 from squall.builders.spark.settings import Settings
 from squall.plan import Plan
@@ -26,6 +27,13 @@ class JoinStrategies(NamedTuple):
 
     broadcast_inputs: frozenset[Address] = frozenset()
     skewed_keys: SkewedKeys = NO_SKEWED_KEYS
+
+    def moved(self, before: Plan, plan: Plan) -> JoinStrategies:
+        """Returns how the joins of a plan are executed that takes the place of another one."""
+        return JoinStrategies(
+            moved_broadcast_inputs(before, plan, self.broadcast_inputs),
+            moved_skewed_keys(before, plan, self.skewed_keys),
+        )
 
 
 def choose_join_strategies(

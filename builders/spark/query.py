@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
@@ -32,6 +32,7 @@ class QueryRun:
     Args:
         processor: processes the micro-batches.
         name: the name of the query, and the tag of its jobs.
+        after_batch: is called after the commit of each micro-batch.
 
     Attributes:
         spool: the input that the driver reads, if there is any.
@@ -46,8 +47,9 @@ class QueryRun:
         closed: whether no further micro-batch may start.
     """
 
-    def __init__(self, processor: BatchProcessor, name: str) -> None:
+    def __init__(self, processor: BatchProcessor, name: str, after_batch: Callable[[], object] = lambda: None) -> None:
         self.processor = processor
+        self.after_batch = after_batch
         self.name = name
         self.spool: Spool | None = None
         self.ending = threading.Event()
@@ -183,6 +185,7 @@ class QueryRun:
             if self.abandoned:  # they were let go, not taken: the batch has to be done again
                 raise RuntimeError("the run was abandoned")
             self.processor.commit(number)
+            self.after_batch()
             if self.spool is not None and (file := spooled()):
                 self.spool.acknowledge(int(Path(file).stem))
         except BaseException as error:

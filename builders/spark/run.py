@@ -14,6 +14,7 @@ from squall.builders.distributed.io.parsing import Document, spool_lines
 from squall.builders.distributed.plan.sampling import InputSampler
 from squall.builders.local.replay import ReplayedBatches
 from squall.builders.spark import executor_sources
+from squall.builders.spark.adaptation import RunAdaptation
 from squall.builders.spark.batch_processor import BatchProcessor
 from squall.builders.spark.disk_errors import disk_errors
 from squall.builders.spark.inputs import (
@@ -35,7 +36,7 @@ from squall.builders.spark.spool import Spool, publish, write_lines
 from squall.builders.spark.store import Store
 from squall.contracts import Options, Output
 from squall.errors import BuilderError
-from squall.plan import Plan
+from squall.plan import Plan, Planning
 from squall.plan.seeds import FIXED_SEED, with_seed
 from squall.rdf import ALWAYS, Event
 from squall.streams import Source, Sources
@@ -54,6 +55,7 @@ class Run:
 
     Args:
         plan: the plan of the job.
+        planning: how other plans of the program are made, apart from their statistics.
         options: the options of the job.
         spark: the session.
         folder: the checkpoint, or a temporary folder.
@@ -62,6 +64,7 @@ class Run:
 
     Attributes:
         processor: processes batches and commits them.
+        adaptation: looks for better plans.
         query: the streaming query, if the input is processed in micro-batches.
         static_events: the events at `ALWAYS` with which bounded sources begin that the driver reads beside live ones.
         tag: the tag of all jobs of the run.
@@ -70,17 +73,25 @@ class Run:
     """
 
     def __init__(
-        self, plan: Plan, options: Options, spark: SparkSession, folder: Path, begin: int, tuning: SparkTuning
+        self,
+        plan: Plan,
+        planning: Planning,
+        options: Options,
+        spark: SparkSession,
+        folder: Path,
+        begin: int,
+        tuning: SparkTuning,
     ) -> None:
         self.options = options
         self.spark = spark
         self.path = folder.absolute()
         self.store = Store(folder)
-        seeded = with_seed(plan, self.store.seed(FIXED_SEED if options.seed is None else options.seed))
+        seed = self.store.seed(FIXED_SEED if options.seed is None else options.seed)
         static_time = self.store.belong(plan, begin)
-        self.processor = BatchProcessor(seeded, options, spark, self.store, static_time, tuning)
+        self.processor = BatchProcessor(with_seed(plan, seed), options, spark, self.store, static_time, tuning)
+        self.adaptation = RunAdaptation(plan, planning, options.replan, self.processor, seed)
         self.tag = f"squall-{self.store.run()}"
-        self.query = QueryRun(self.processor, self.tag)
+        self.query = QueryRun(self.processor, self.tag, self.adaptation.after_batch)
         self.static_events: Sequence[Event] = ()
         self.ended = threading.Event()
         self.cancelled = False

@@ -3,7 +3,7 @@
 meta.json               what the folder belongs to: the plan and its rules, the number of buckets
 begin.json              what functions of time return for what always holds (integer ms)
 seed.json               the seed of the run
-statistics.json         the statistics of the plan, or null without
+planning.json           how the program was planned: the planner, the statistics, whether the plan is replaceable
 run.json                the name of the run; a folder that is its sink has it as well
 reads.json              the source that executors read, if there is one, by what, and where it begins
 broadcast.json          the broadcast inputs of joins
@@ -16,6 +16,8 @@ runs/<n>/<step>/        batch n: the records of each step, by type (Parquet); fi
 base/<n>/               the state after batch n, compacted
 marks/<n>.json          the positions of the sink and the dead-letter ledger before batch n
 commits/<n>.json        batch n is committed
+plans/<n>.json          the plan to which batch n has moved the state: in place of meta.json, planning.json,
+                        broadcast.json and skewed_keys.json, if the last commit names the batch
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from squall.builders.distributed.exec.batch_log import PLANS, plan_number_of
 from squall.builders.distributed.io.engine import Folder, Read, Write
 from squall.builders.distributed.plan.buckets import BUCKET_COUNT
 from squall.builders.local.identity import (
@@ -53,9 +56,9 @@ from squall.plan import Plan, Planning
 from squall.plan.fingerprint import node_fingerprint
 
 META, BEGIN, SEED, RUN, READS = "meta.json", "begin.json", "seed.json", "run.json", "reads.json"
-STATISTICS = "statistics.json"
+PLANNING = "planning.json"
 BROADCAST, SKEWED_KEYS = "broadcast.json", "skewed_keys.json"
-FORMAT = 15
+FORMAT = 16
 """The version of the layout. Any other version is refused."""
 
 
@@ -138,7 +141,7 @@ class Store:
         """Makes the folder the plan's. Returns what functions of time return for what always holds (integer ms):
         `begin`, or the saved value where the folder is not new."""
         if self.read(META) is None:
-            self.write(planning_data(plan)["statistics"], STATISTICS)
+            self.write(planning_data(plan), PLANNING)
         self.write(_meaning(plan), META)
         return int(self._first(begin, BEGIN))
 
@@ -158,17 +161,20 @@ class Store:
         return self.read(name)
 
     def join_strategies(self) -> JoinStrategies:
-        """Returns how joins are executed, as it was chosen when the run began."""
-        broadcast_inputs = frozenset((id, port) for id, port in self.read(BROADCAST) or ())
-        skewed_keys = {(id, port): tuple(keys) for id, port, keys in self.read(SKEWED_KEYS) or ()}
-        return JoinStrategies(broadcast_inputs, skewed_keys)
+        """Returns how joins are executed, as it was chosen when the run began, or when its plan was replaced."""
+        plan = _present_plan(self.root)
+        broadcast = self.read(BROADCAST) if plan is None else plan["broadcast"]
+        skewed = self.read(SKEWED_KEYS) if plan is None else plan["skewed_keys"]
+        broadcast_inputs = frozenset((id, port) for id, port in broadcast or ())
+        return JoinStrategies(broadcast_inputs, {(id, port): tuple(keys) for id, port, keys in skewed or ()})
 
     def save_join_strategies(self, joins: JoinStrategies) -> None:
         """Saves how joins are executed."""
+        data = _joins_data(joins)
         if joins.broadcast_inputs:
-            self.write(sorted(joins.broadcast_inputs), BROADCAST)
+            self.write(data["broadcast"], BROADCAST)
         if joins.skewed_keys:
-            self.write([[*address, keys] for address, keys in joins.skewed_keys.items()], SKEWED_KEYS)
+            self.write(data["skewed_keys"], SKEWED_KEYS)
 
     def run(self) -> str:
         """Returns the name of the run, which is the same after each restart."""
@@ -177,10 +183,41 @@ class Store:
 
 def read_planning(checkpoint: Path) -> Planning | None:
     """Returns how the program of a checkpoint was planned; None if there is none yet."""
-    file = checkpoint / STATISTICS
+    file = checkpoint / PLANNING
     if not ((checkpoint / META).is_file() and file.is_file()):
         return None
-    return planning_of_data(checkpoint, {"statistics": json.loads(file.read_text(encoding="utf-8"))})
+    plan = _present_plan(checkpoint)
+    return planning_of_data(checkpoint, _json(file) if plan is None else plan["planning"])
+
+
+def plan_data(plan: Plan, joins: JoinStrategies) -> dict[str, Any]:
+    """Returns what a checkpoint says of a plan in place of the one that the run began with.
+
+    Args:
+        plan: the plan, to which no seed is applied.
+        joins: how its joins are executed.
+    """
+    return {"planning": planning_data(plan), "owner": _meaning(plan), **_joins_data(joins)}
+
+
+def _present_plan(checkpoint: Path) -> Any:
+    """Returns what the checkpoint says of its plan, if that is not the one that the run began with."""
+    commits = checkpoint / "commits"
+    latest = max((int(file.stem) for file in commits.glob("*.json") if file.stem.isdigit()), default=None)
+    number = 0 if latest is None else plan_number_of(_json(commits / f"{latest}.json"))
+    return _json(checkpoint / PLANS / f"{number}.json") if number else None
+
+
+def _json(file: Path) -> Any:
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def _joins_data(joins: JoinStrategies) -> dict[str, Any]:
+    """Returns how joins are executed, as JSON values."""
+    return {
+        "broadcast": sorted(map(list, joins.broadcast_inputs)),
+        "skewed_keys": [[*address, keys] for address, keys in joins.skewed_keys.items()],
+    }
 
 
 def _meaning(plan: Plan) -> dict[str, Any]:
@@ -197,6 +234,15 @@ def _meaning(plan: Plan) -> dict[str, Any]:
     }
 
 
+def plan_of_checkpoint(plan: Plan, checkpoint: Path) -> Plan:
+    """Returns the plan of the run whose checkpoint is to be resumed, if it is another plan of the same program by the
+    same planner."""
+    planning = read_planning(checkpoint)
+    if plan.plan_again is None or planning is None or planning == plan.planning or planning.planner != plan.planner:
+        return plan
+    return plan.plan_again(planning)
+
+
 def check_owner(plan: Plan, checkpoint: Path) -> None:
     """Raises BuilderError if a checkpoint belongs to another plan, or has another format."""
     meta = checkpoint / META
@@ -206,6 +252,9 @@ def check_owner(plan: Plan, checkpoint: Path) -> None:
     number = saved_meta.get("format", 1)  # the first one had no number
     if number != FORMAT:
         raise unknown_format(checkpoint, number, FORMAT)
+    present = _present_plan(checkpoint)
+    if present is not None:
+        saved_meta = present["owner"]
     current = _meaning(plan)
     if saved_meta | {"planned_by": current["planned_by"], "schema": current["schema"]} == current:
         return

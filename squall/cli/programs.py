@@ -191,7 +191,7 @@ def planning_statistics(
 ) -> Statistics | Path | None:
     """Returns the statistics to plan with: those that the user has named, or else those of the checkpoint.
 
-    A builder that does not replace plans resumes with the plan of the checkpoint only. Then the statistics are those of
+    Some builders resume with the plan of the checkpoint only. Then the statistics are those of
     the checkpoint, and a warning says so if the user has named others.
 
     Args:
@@ -208,7 +208,7 @@ def planning_statistics(
     planning = None if checkpoint is None else saved_planning(loaded, checkpoint)
     if planning is None or "statistics" not in signature(plugins.load(plugins.PLANNERS, planner)).parameters:
         return statistics
-    if statistics is not None and capabilities_of(loaded).replans:
+    if statistics is not None and capabilities_of(loaded).resumes_with_any_plan:
         return statistics
     way = f"with{'out statistics' if planning.statistics is None else ' the statistics of its checkpoint'}"
     if statistics is not None and Statistics.load(statistics) != planning.statistics:
@@ -250,7 +250,8 @@ def is_replaceable(planner: str, builder: str, has_reason: bool) -> bool:
     from squall.contracts import capabilities_of
 
     makes_replaceable = "replaceable" in signature(plugins.load(plugins.PLANNERS, planner)).parameters
-    return has_reason and makes_replaceable and capabilities_of(plugins.load(plugins.BUILDERS, builder)).replans
+    capabilities = capabilities_of(plugins.load(plugins.BUILDERS, builder))
+    return has_reason and makes_replaceable and capabilities.resumes_with_any_plan
 
 
 def job_of(plan: Plan, builder: str, options: Options) -> Job:

@@ -160,6 +160,7 @@ class Batch:
             buffered=buffered,
             state_rows=previous.state_rows + log.added_state_rows if self.cached_rows is None else self.cached_rows,
             instants={str(number): list(schedule.rows()) for number, schedule in self.schedules.items()},
+            plan_number=previous.plan_number,
         )
 
     def _time_advances(self) -> bool:

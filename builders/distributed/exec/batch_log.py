@@ -20,20 +20,31 @@ FIRST_STEP = "0000"
 """The name of the first step of a batch."""
 
 
+PLANS = "plans"
+"""The folder that says, by the number of the batch that has moved the state to a plan, what the plan is."""
+
+
 @dataclass
 class Progress:
     """How far a job has come, as the commit of its last batch says. All times are integer ms.
 
     Attributes:
         number: Spark's own number of the last micro-batch; -1 before the first.
+        plan_number: the batch that has moved the whole state to another plan last; 0: none.
     """
 
     number: int = -1
+    plan_number: int = 0
 
     @classmethod
     def of_commit(cls, commit: Mapping[str, Any] | None) -> Self | None:
         """Returns what a commit says; None before the first."""
         return None if commit is None else cls(**commit)
+
+
+def plan_number_of(commit: Mapping[str, Any] | None) -> int:
+    """Returns the number of the last batch that has moved the state to another plan, as a commit says; 0: none."""
+    return int((commit or {}).get("plan_number", 0))
 
 
 class MicroBatchLog:
@@ -46,7 +57,8 @@ class MicroBatchLog:
     Attributes:
         committed_count: the number of committed batches, and so the number of the current one.
         last_commit: what the last commit says; None before the first.
-        base_number: the last batch whose whole state is in one folder; -1: none.
+        plan_number: the batch that has moved the whole state to another plan last; 0: none.
+        base_number: the last batch whose whole state is in one folder, or the one before `plan_number`.
         steps: the folders in which steps of the current batch have stored records, in order.
         output_files: the files with outputs of the current batch.
         added_state_rows: how many rows the current batch has added to the state.
@@ -59,7 +71,10 @@ class MicroBatchLog:
         self.store = store
         self.committed_count = len(numbers(store, "commits"))
         self.last_commit: dict[str, Any] | None = store.read("commits", f"{self.committed_count - 1}.json")
-        self.base_number = max(numbers(store, "base"), default=-1)
+        self.plan_number = plan_number_of(self.last_commit)
+        bases = [number for number in numbers(store, "base") if number >= self.plan_number]
+        self.base_number = max(bases, default=self.plan_number - 1)
+        self._has_base = bool(bases)
         self.node_metrics = NodeMetrics(plan)
         self._begin()
 
@@ -70,7 +85,7 @@ class MicroBatchLog:
             max_cached_rows: the most rows that a worker caches.
             since: the first batch that counts, if the state is not in a folder of its own.
         """
-        folders: list[Folder] = [("base", self.base_number)] if self.base_number >= 0 else []
+        folders: list[Folder] = [("base", self.base_number)] if self._has_base else []
         for batch in range(self.base_number + 1 if since is None else since, self.committed_count):
             folders += [("runs", batch, step) for step in self.store.names("runs", batch)]
         return StateVersions(self.store, folders, max_cached_rows)
@@ -107,6 +122,10 @@ class MicroBatchLog:
         self.node_metrics.add(report)
         return report
 
+    def abandon(self) -> None:
+        """Drops what the current batch has stored."""
+        self._begin()
+
     def commit(self, progress: Progress, finished: Iterable[Folder], needed: Collection[Folder] = ()) -> None:
         """Commits the batch, and starts the next one.
 
@@ -133,6 +152,24 @@ class MicroBatchLog:
         for batch in numbers(self.store, "runs"):
             if batch <= until and not any(folder[1] == batch for folder in needed):
                 self.store.delete("runs", batch)
+
+    def move(self, progress: Progress, finished: Iterable[Folder], needed: Collection[Folder], plan: object) -> None:
+        """Commits a batch that has moved the whole state to another plan, and deletes what came before it.
+
+        Args:
+            progress: what the commit says; `plan_number` is set here.
+            finished: see `commit`.
+            needed: see `commit`.
+            plan: what the plan is, as a JSON value.
+        """
+        number = progress.plan_number = self.plan_number = self.committed_count
+        self.store.write(plan, PLANS, f"{number}.json")
+        self.commit(progress, finished, needed)
+        self.forget(number - 1)
+        for folder, suffix in (("base", ""), (PLANS, ".json")):
+            for other in numbers(self.store, folder):
+                if other < number:
+                    self.store.delete(folder, f"{other}{suffix}")
 
     def compact(
         self, run: Callable[[Folder], TaskReport | None], versions: StateVersions, needed: Collection[Folder]

@@ -86,8 +86,13 @@ class JobRunner:
         if not files:
             return None
         if in_one_task:
-            return self.engine.run_tasks([task_output.over_files(step, self.versions.read, files)])
+            return self.run_over_state(step)
         return self.engine.run(self.engine.shuffle(self.engine.read(files), step))
+
+    def run_over_state(self, step: WorkerStep, files: Sequence[Folder] = ()) -> TaskReport:
+        """Returns the report of a job of one task over the committed state, and other files of the store."""
+        all_files = [*self.versions.files(), *files]
+        return self.engine.run_tasks([task_output.over_files(step, self.versions.read, all_files)])
 
     # Frames; None stands for no records.
 

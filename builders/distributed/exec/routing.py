@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from squall.builders.distributed.io.records import ROW, ROWS_PER_BATCH, STATE, Record, RowBatch
+from squall.builders.distributed.io.records import BUFFERED, ROW, ROWS_PER_BATCH, STATE, Record, RowBatch
 from squall.builders.distributed.plan.buckets import (
     BROADCAST_BUCKET,
     BUCKET_COUNT,
@@ -106,6 +106,12 @@ class Router:
         parts = self._buckets_of(address, deltas) if ordered_key is None else _by_bucket(ordered_key, deltas)
         for bucket, part in _bounded(parts):
             yield RowBatch(STATE, self.stage_numbers[id], bucket, self.numbers[id], slot, part)
+
+    def buffered_batches(self, address: Address, deltas: Iterable[Delta]) -> Iterator[RowBatch]:
+        """Yields the row batches of deltas that wait for an input."""
+        id, port = address
+        for bucket, part in _bounded(self._buckets_of(address, deltas)):
+            yield RowBatch(BUFFERED, self.stage_numbers[id], bucket, self.numbers[id], port, part)
 
     def buffered(self, row_batch: RowBatch) -> Iterator[RowBatch]:
         """Yields a row batch as it is buffered. Of rows that all tasks have got, only those of the first bucket are."""

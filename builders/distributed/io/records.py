@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 
 ROW, READY, BUFFERED, STATE, DEAD_LETTER = "row", "due", "held", "state", "lost"
 WATERMARK, WATERMARK_BROADCAST, SOURCE_COUNT, INSTANT = "time", "clock", "count", "instant"
-NODE_METRIC, STATE_HANDLE, OUTPUT_FILE, RECORD_FILE = "figure", "token", "answers", "file"
+NODE_METRIC, STATE_HANDLE, OUTPUT_FILE, RECORD_FILE, PLAN_REPORT = "figure", "token", "answers", "file", "plan"
 """The record types. Their values are part of the checkpoint format.
 
 `ROW`, `READY` (rows that a node processes at their event time), `BUFFERED` (the same, but stored again if that is
@@ -249,7 +249,13 @@ class RecordFile(NamedTuple):
         return self.label.partition(" ")[2]
 
 
-Report = Watermark | SourceCount | Instant | NodeOutput | StateHandle | OutputFile | RecordFile
+class PlanReport(NamedTuple):
+    """What a task reports that looks at the state, or moves it to another plan, as JSON."""
+
+    text: str
+
+
+Report = Watermark | SourceCount | Instant | NodeOutput | StateHandle | OutputFile | RecordFile | PlanReport
 """What tasks report to the driver."""
 WorkerRecord = Record | RowBatch | Answer | OrderedFact | EventTimes | DeadLetter | Report
 WorkerOutput = WorkerRecord | OutputBatch
@@ -266,6 +272,7 @@ _BLANKS: dict[type, tuple[Record, tuple[str, ...]]] = {
     StateHandle: (_EMPTY._replace(type=STATE_HANDLE), ("node", "row", "start")),
     OutputFile: (_EMPTY._replace(type=OUTPUT_FILE), ("row",)),
     RecordFile: (_EMPTY._replace(type=RECORD_FILE), ("row", "stage", "many", "start", "end")),
+    PlanReport: (_EMPTY._replace(type=PLAN_REPORT), ("row",)),
 }
 """How each type is encoded: a record without its fields, and the columns of these."""
 _REPORTS: dict[str, type[Report]] = {_BLANKS[report][0].type: report for report in get_args(Report)}

@@ -30,6 +30,7 @@ from squall.builders.distributed.plan.partitioning import (
     stateful_edges_to,
 )
 from squall.plan import Plan
+from squall.plan.equivalence import RowDigests
 from squall.plan.operators import AntiJoin, Cell, Distinct, Join, LeftJoin, Match, TransitiveClosure
 from squall.plan.partitioning import Columns
 from squall.rdf.vocabulary import TYPE
@@ -259,7 +260,31 @@ def choose_broadcast(
         for address, source_inputs in (_source_fed_candidates(plan, producers, source_fed) | derived).items()
         if all(rows.get(source_input) and source_input not in streamed for source_input in source_inputs)
     }
-    broadcast_inputs = {address for address, count in row_counts.items() if count <= max_rows}
+    few = {address for address, count in row_counts.items() if count <= max_rows}
+    return _without_excluded(plan, producers, source_fed, few)
+
+
+def moved_broadcast_inputs(before: Plan, plan: Plan, broadcast_inputs: Collection[Address]) -> frozenset[Address]:
+    """Returns the broadcast inputs of a plan in place of another one of the same program: those with the same rows as
+    the broadcast inputs of the other one, as far as they can be broadcast.
+
+    Args:
+        before: the other plan.
+        plan: the plan.
+        broadcast_inputs: the broadcast inputs of the other plan, apart from those of transitive closures.
+    """
+    digests_before, digests = RowDigests(before.by_id), RowDigests(plan.by_id)
+    few = {digests_before.of(before.by_id[id].inputs[port].node) for id, port in broadcast_inputs}
+    candidates = broadcast_candidates(plan) if few else ()
+    chosen = {(id, port) for id, port in candidates if digests.of(plan.by_id[id].inputs[port].node) in few}
+    producers = producers_of(plan)
+    return _without_excluded(plan, producers, _source_inputs_by_node(plan, producers), chosen)
+
+
+def _without_excluded(
+    plan: Plan, producers: Producers, source_fed: SourceInputs, broadcast_inputs: set[Address]
+) -> frozenset[Address]:
+    """Returns those of some inputs that can be broadcast together."""
     while True:
         replicated = _replicated_nodes(plan, producers, broadcast_inputs, source_fed)
         excluded = _excluded_inputs(plan, producers, source_fed, broadcast_inputs, replicated)

@@ -220,6 +220,19 @@ def _mapped_columns(origins: Mapping[int, int], columns: Columns) -> Columns | N
     return tuple(origins[column] for column in columns) if all(column in origins for column in columns) else None
 
 
+def moved_skewed_keys(before: Plan, plan: Plan, skewed_keys: SkewedKeys) -> dict[Address, tuple[str, ...]]:
+    """Returns the skewed keys of a plan in place of another one of the same program: those of joins that both have.
+
+    Args:
+        before: the other plan.
+        plan: the plan.
+        skewed_keys: the skewed keys of the other plan.
+    """
+    return {
+        address: keys for address, keys in skewed_keys.items() if plan.by_id.get(address[0]) == before.by_id[address[0]]
+    }
+
+
 # Which keys are skewed
 
 

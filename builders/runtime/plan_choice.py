@@ -1,0 +1,82 @@
+"""The choice of a better plan while a run goes on: when to look for one, and whether it is better by enough.
+
+Whoever runs a plan counts what its state holds (`squall.builders.runtime.state_statistics`), and replaces the plan
+(`squall.builders.runtime.replanning`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from squall.contracts import Replanning
+from squall.plan import Plan, Planning
+from squall.plan.cardinality import Statistics, join_cost
+from squall.process.recursion import deep_recursion
+
+
+class PlanChoice:
+    """Decides when a run looks for a better plan, and when it moves to one.
+
+    Args:
+        replanning: How the run replaces its plan. None: it does not look by itself.
+        clock: Returns the time that the run has taken, in seconds.
+    """
+
+    def __init__(self, replanning: Replanning | None, clock: Callable[[], float]) -> None:
+        self.replanning = replanning
+        self.clock = clock
+        self._statements = 0
+        self._better = 0
+        """How many times in a row another plan was better."""
+        self._pause_until = 0.0
+
+    @property
+    def may_look(self) -> bool:
+        """Whether the run has worked long enough since the last look at its state."""
+        return self.clock() >= self._pause_until
+
+    def is_due(self, statements: int) -> bool:
+        """Counts statements that the run has processed. Returns whether it should look for a better plan."""
+        self._statements += statements
+        if self.replanning is None or self._statements < self.replanning.interval or not self.may_look:
+            return False
+        self._statements = 0
+        return True
+
+    def is_confirmed(self, gain: float) -> bool:
+        """Counts a look for a better plan. Returns whether the run should move to the plan.
+
+        Args:
+            gain: How many times as expensive the present plan is, as estimated.
+        """
+        replanning = self.replanning or Replanning()
+        self._better = self._better + 1 if gain >= replanning.min_gain else 0
+        if self._better < max(replanning.confirmations, 1):
+            return False
+        self._better = 0
+        return True
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Looks at the state, and does not do so again before the run has worked long enough."""
+        before = self.clock()
+        with deep_recursion():
+            yield
+        after = self.clock()
+        if not self._better:  # a better plan is confirmed soon
+            self._pause_until = after + (after - before) / (self.replanning or Replanning()).max_share
+
+
+def plan_for(plan: Plan, planning: Planning, statistics: Statistics) -> tuple[Plan, float]:
+    """Returns the plan of the same program for some statistics, and how many times as expensive the present plan is for
+    them.
+
+    Args:
+        plan: The present plan, which can be made again.
+        planning: How the other one is made, apart from its statistics.
+        statistics: The statistics.
+    """
+    assert plan.plan_again is not None, "the plan cannot be made again"
+    other = plan.plan_again(planning._replace(statistics=statistics))
+    return other, join_cost(plan, statistics) / max(join_cost(other, statistics), 1.0)
