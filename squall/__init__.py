@@ -179,6 +179,7 @@ def plan(
     arguments.check_system(system)
     arguments.check_callable(planner, "planner")
     from squall.model.beginnings import without_beginnings
+    from squall.model.systems import axioms_of
 
     loaded = plugins.load("squall.planners", planner) if isinstance(planner, str) else planner
     make_plan = cast(Callable[..., Plan], loaded)
@@ -200,7 +201,7 @@ def plan(
             system, planner if same else planning.planner, planning.statistics, replaceable=planning.replaceable
         )
 
-    return replace(result, plan_again=plan_again, **settings)
+    return replace(result, plan_again=plan_again, axioms=axioms_of(system), **settings)
 
 
 def _loaded(statistics: Statistics | str | Path) -> Statistics:

@@ -733,3 +733,32 @@ def test_a_checkpoint_of_another_schema_is_refused_with_what_changed(
     assert "changed rules `q`" in message
     assert f"its schema is without `{CATS[0]}`" in message
     assert f"its schema is with `{DOGS}`" in message
+
+
+@pytest.mark.parametrize("builder", ["iterator", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.more])])
+def test_a_checkpoint_of_another_ontology_is_refused_with_the_axioms_that_changed(
+    builder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("q.rq").write_text(QUERY)
+    Path("data.nt").write_text(f"<{E}kit> {TYPE} <{E}Cat> .\n")
+
+    def run(*axioms: str) -> str:
+        """Runs the query with an ontology, and returns what the run says."""
+        Path("zoo.ofn").write_text(f"Prefix(:=<{E}>) Ontology({' '.join(axioms)})")
+        options = ["--checkpoint", "saved", "--builder", builder]
+        arguments = ["run", "zoo.ofn", "q.rq", "--source", "data.nt", "--sink", "out.ndjson", *options]
+        try:
+            command.main(arguments, prog_name="squall", standalone_mode=False)
+        except (SystemExit, SquallError) as error:
+            return f"{error} {capsys.readouterr().err}"
+        return capsys.readouterr().err
+
+    cats, dogs = "SubClassOf(:Cat :Animal)", "SubClassOf(:Dog :Animal)"
+    run(cats, 'AnnotationAssertion(:note :Cat "a")')
+    assert "that of another run" not in run('AnnotationAssertion(:note :Cat "b")', cats), "annotations mean nothing"
+    message = run(cats, dogs)
+    assert "that of another run" in message
+    assert f"its schema is with `SubClassOf(<{E}Dog> <{E}Animal>)`" in message
+    assert "without `SubClassOf" not in message
+    assert f"its schema is without `SubClassOf(<{E}Cat> <{E}Animal>)`" in run(dogs)

@@ -19,6 +19,8 @@ Names = Mapping[str, Mapping[str, str]]
 """Digests by kind and name."""
 WITHOUT_RULES = "without rules "
 """The beginning of the difference that some rules have been removed."""
+WITH_RULES = "with rules "
+"""The beginning of the difference that there are other rules."""
 
 
 def rule_digests(plan: Plan) -> dict[str, str]:
@@ -84,13 +86,13 @@ def plan_change(changes: Sequence[str], before: str, now: str) -> tuple[str, ...
 
 
 def schema_of(plan: Plan) -> tuple[str, ...]:
-    """Returns the triples that are compiled into a plan: of the schema, closed under its entailment regime, and of
-    cliques (owl:sameAs)."""
+    """Returns what is compiled into a plan: the triples of the schema, closed under its entailment regime, those of
+    cliques (owl:sameAs), and the axioms of ontologies."""
     scans = [node.op for node in plan.nodes if isinstance(node.op, Scan)]
     schemas = {op.fixed_schema for op in scans if op.fixed_schema is not None}
     cliques = {op.source.cliques for op in scans if op.source.cliques is not None}
     triples = {triple for schema in schemas for triple in schema.triples}
-    return tuple(sorted(map(str, triples.union(*(each.triples for each in cliques)))))
+    return tuple(sorted({*map(str, triples.union(*(each.triples for each in cliques))), *plan.axioms}))
 
 
 _SHOWN_TRIPLES = 3
@@ -98,14 +100,14 @@ _SHOWN_TRIPLES = 3
 
 
 def schema_change(changes: Sequence[str], before: Collection[str], now: Collection[str]) -> Iterator[str]:
-    """Yields the difference that the schema of the entailment has changed, if rules have another plan.
+    """Yields the difference that the schema or an ontology has changed, if rules have changed.
 
     Args:
         changes: The other differences of two runs.
         before: The schema of the checkpoint (`schema_of`).
         now: The present one.
     """
-    if any(change.startswith(CHANGED_RULES) for change in changes):
+    if any(change.startswith((CHANGED_RULES, WITHOUT_RULES, WITH_RULES)) for change in changes):
         for word, triples in (("without", {*before} - {*now}), ("with", {*now} - {*before})):
             if triples:
                 shown = ", ".join(f"`{triple}`" for triple in sorted(triples)[:_SHOWN_TRIPLES])

@@ -8,7 +8,7 @@ from typing import Any
 
 from squall.plan.node_metrics import PlanMetrics
 
-_LEFT_OUT = ("origin", "plan_again")
+_LEFT_OUT = ("origin", "plan_again", "declared_names", "axioms")
 """Fields that are no part of what a value means."""
 
 

@@ -76,7 +76,7 @@ class Planning(NamedTuple):
         return f"`{self.planner}`{replaceable} with{statistics}"
 
 
-_NOT_PICKLED = ("graph", "statistics", "plan_again")
+_NOT_PICKLED = ("graph", "statistics", "plan_again", "axioms")
 MAX_CREATED_TERMS = 1_000_000
 """The default of `Plan.max_terms`."""
 
@@ -93,6 +93,7 @@ class Plan:
         replaceable: Whether a run may replace it by a plan for other statistics (`squall.plan`).
         plan_again: Returns the plan of the same program that is planned in another way. None: it is not known. Workers
             do not get it.
+        axioms: The axioms of the ontologies among the programs, in functional-style syntax. Workers do not get them.
     """
 
     nodes: tuple[Node, ...]
@@ -101,6 +102,7 @@ class Plan:
     max_terms: int = field(default=MAX_CREATED_TERMS, compare=False)
     replaceable: bool = field(default=False, compare=False)
     plan_again: Callable[[Planning], Plan] | None = field(default=None, compare=False, repr=False)
+    axioms: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @cached_property
     def by_id(self) -> dict[str, Node]:
@@ -113,7 +115,8 @@ class Plan:
         return Planning(self.statistics, self.planner, self.replaceable)
 
     def __getstate__(self) -> dict[str, object]:
-        """Returns what is pickled: not the statistics, the program, and the graph, for which workers load networkx."""
+        """Returns what is pickled: not the statistics, the program, its axioms, and the graph, for which workers load
+        networkx."""
         return {name: value for name, value in vars(self).items() if name not in _NOT_PICKLED}
 
     @cached_property
