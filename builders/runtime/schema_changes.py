@@ -44,7 +44,7 @@ class SchemaChange(NamedTuple):
         stream = f"the stream `{event.stream}`" if event.stream else DEFAULT_STREAM
         origin = "static data say" if event.is_static else f"{stream} says at {event.time}"
         if isinstance(self.fixed, FixedSchema):
-            message = f"{origin} what the schema of the entailment does not: {self.triple}"
+            message = f"{origin} what the schema does not: {self.triple}"
             remedy = (
                 "give it as a part of the schema (`--schema`), let a rule set read it (`--rules`, not `--specialise`)"
             )
@@ -67,7 +67,7 @@ class SchemaChange(NamedTuple):
         of_schema = isinstance(self.fixed, FixedSchema)
         if isinstance(self.fixed, Cliques) and self.fixed.may_change:
             return "literals, vocabulary and terms that programs name are not the same", f"{time} {self.triple}"
-        name = "the schema of the entailment" if of_schema else "what is the same by owl:sameAs"
+        name = "the schema" if of_schema else "what is the same by owl:sameAs"
         return f"{name}, which is fixed, does not have it", f"{time} {self.triple}"
 
 
