@@ -303,6 +303,10 @@ def test_imports_are_read_once_from_their_files(tmp_path: Path) -> None:
         squall.compile(main)
     assert caught.value.origin is not None
     assert "--graph urn:part=FILE" in str(caught.value.hint)
+    (tmp_path / "part.ttl").rename(tmp_path / "part.owl")
+    main.unlink()
+    with pytest.raises(TranslatorError, match=r"main.ofn> cannot be read: .* \(in `.*part.owl`\)"):
+        squall.compile(tmp_path / "part.owl")
 
 
 @pytest.mark.parametrize(

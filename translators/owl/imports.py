@@ -32,16 +32,17 @@ def read(location: str, origin: Origin | None, places: Mapping[str, str], import
         LexerError: It is no ontology.
     """
     unreadable: tuple[type[Exception], ...] = (UnicodeDecodeError, *compression_errors())
+    where = "" if origin else f" (in `{importer}`)"
     try:
         place = address.parse(path_of(Document(location, origin or Origin(importer, "", 1, 1)), places), "file")
         place.only("format")
         format, compression = format_named(place.get("format")) if place.get("format") else (None, "")
         text = _text(Path(place.path), compression or split_ending(place.path)[1])
     except UsageError as error:
-        message = f"the ontology <{location}> is not loaded from there"
+        message = f"the ontology <{location}> is not loaded from there{where}"
         raise TranslatorError(message, origin, error.hint) from error
     except unreadable as error:
-        raise TranslatorError(f"the ontology <{location}> cannot be read: {error}", origin) from error
+        raise TranslatorError(f"the ontology <{location}> cannot be read: {error}{where}", origin) from error
     return lexer(text, place.path, format=format)
 
 
