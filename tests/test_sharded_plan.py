@@ -332,7 +332,11 @@ def test_a_reading_task_has_records_for_its_shard_and_the_first_one_reports_the_
 
 def test_a_run_that_began_without_shards_resumes_in_one() -> None:
     files, plan = in_memory.MemoryFiles(), squall.plan(program(LAST))
-    files.write(asdict(ShardedProgress(0, 3, 4, 4, shard_count=1)), "commits", "0.json")
+    files.write(
+        asdict(ShardedProgress(0, processed_until=3, earliest=4, next_change_time=4, shard_count=1)),
+        "commits",
+        "0.json",
+    )
     begun = Shards(in_memory.MemoryEngine(files, 3), files, Program(physical_plan(plan)), 10, BatchLimits())
     assert begun.progress.shard_count == 1
     assert (begun.progress.processed_until, begun.progress.next_change_time) == (3, 4)
