@@ -133,25 +133,29 @@ class Page:
 LONG_PAGES = {
     "beam.md", "check.md", "cli.md", "durable.md", "iterator.md", "live.md", "reading.md", "rulesets.md",
     "semantics.md", "spark.md", "streams.md",
-    "gallery/access-log.md", "gallery/backfill-on-spark.md", "gallery/digital-twin.md", "gallery/iot-alarm.md",
+    "gallery/access-log.md", "gallery/digital-twin.md", "gallery/iot-alarm.md",
     "gallery/unit-tests.md",
     "guides/from-c-sparql.md", "guides/from-flink-sql.md", "guides/from-jena-rules.md",
     "guides/ontology-over-a-stream.md",
     "languages/owl.md", "languages/rif-builtins.md", "languages/rif.md", "languages/sparql.md",
 }  # fmt: skip
 """Pages whose examples take seconds; they run in `make test-more`."""
+SLOW_PAGES = {"gallery/backfill-on-spark.md"}
+"""Pages whose examples take a minute or more."""
 
 
 def markers(path: Path) -> list[pytest.MarkDecorator]:
-    """Returns the markers of the engines that the examples of a page start, and `more` if they take long."""
+    """Returns the markers of the engines that the examples of a page start, and `more` or `slow` if they take long."""
     code = "".join(block.text for block in blocks(path.read_text()) if block.language in ("python", "console", "sh"))
     engines = {
         "spark": r"builder spark|squall\.builders\.spark|\"spark\"\)",
         "beam": r"builder beam|squall\.builders\.beam|\"beam\"\)",
     }
-    is_long = path.is_relative_to(DOCS) and path.relative_to(DOCS).as_posix() in LONG_PAGES
+    page = path.relative_to(DOCS).as_posix() if path.is_relative_to(DOCS) else ""
     marks = [getattr(pytest.mark, engine) for engine, pattern in engines.items() if re.search(pattern, code)]
-    return [*marks, pytest.mark.more] if is_long else marks
+    if page in SLOW_PAGES:
+        return [*marks, pytest.mark.slow]
+    return [*marks, pytest.mark.more] if page in LONG_PAGES else marks
 
 
 @pytest.mark.parametrize(

@@ -284,7 +284,7 @@ ON_SPARK = [("", "out.ntt", 50), ("&group=g&consumer=c", "out.ntt", 20), ("", "r
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("group", "sink", "kills"),
-    [(*ON_SPARK[1][:2], 2), *(pytest.param(*way, marks=pytest.mark.slow) for way in ON_SPARK)],
+    [(*ON_SPARK[1][:2], 1), *(pytest.param(*way, marks=pytest.mark.slow) for way in ON_SPARK)],
 )
 def test_from_redis_on_spark(tmp_path: Path, broker: brokers.Broker, kills: int, group: str, sink: str) -> None:
     """Workers read the stream by themselves, unless it is a group's: its entries are acknowledged when a batch that has
