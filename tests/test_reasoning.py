@@ -707,24 +707,28 @@ def test_a_rule_that_may_derive_the_schema_is_warned_of(head: str) -> None:
     assert "nothing follows from what `r` derives of classes" in str(warning.message)
 
 
+def run_with_checkpoint(capsys: pytest.CaptureFixture[str], builder: str, *arguments: str) -> str:
+    """Runs `QUERY`, in a file, over one cat, and returns what the run says."""
+    Path("q.rq").write_text(QUERY)
+    Path("data.nt").write_text(f"<{E}kit> {TYPE} <{E}Cat> .\n")
+    files = ("--source", "data.nt", "--sink", "out.ndjson", "--checkpoint", "saved")
+    try:
+        command.main(["run", *arguments, *files, "--builder", builder], prog_name="squall", standalone_mode=False)
+    except (SystemExit, SquallError) as error:
+        return f"{error} {capsys.readouterr().err}"
+    return capsys.readouterr().err
+
+
 @pytest.mark.parametrize("builder", ["iterator", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.more])])
 def test_a_checkpoint_of_another_schema_is_refused_with_what_changed(
     builder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("q.rq").write_text(QUERY)
-    Path("data.nt").write_text(f"<{E}kit> {TYPE} <{E}Cat> .\n")
 
     def run(*axioms: Triple) -> str:
         """Runs the query with a schema, and returns what the run says."""
         Path("zoo.nt").write_text("".join(f"{axiom}\n" for axiom in axioms))
-        options = ["--entailment", "rhodf", "--schema", "zoo.nt", "--checkpoint", "saved", "--builder", builder]
-        arguments = ["run", "q.rq", "--source", "data.nt", "--sink", "out.ndjson", *options]
-        try:
-            command.main(arguments, prog_name="squall", standalone_mode=False)
-        except (SystemExit, SquallError) as error:
-            return f"{error} {capsys.readouterr().err}"
-        return capsys.readouterr().err
+        return run_with_checkpoint(capsys, builder, "q.rq", "--entailment", "rhodf", "--schema", "zoo.nt")
 
     run(*CATS)
     unread = Triple(iri(E + "Pine"), SUB_CLASS, iri(E + "Tree"))
@@ -740,19 +744,11 @@ def test_a_checkpoint_of_another_ontology_is_refused_with_the_axioms_that_change
     builder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("q.rq").write_text(QUERY)
-    Path("data.nt").write_text(f"<{E}kit> {TYPE} <{E}Cat> .\n")
 
     def run(*axioms: str) -> str:
         """Runs the query with an ontology, and returns what the run says."""
         Path("zoo.ofn").write_text(f"Prefix(:=<{E}>) Ontology({' '.join(axioms)})")
-        options = ["--checkpoint", "saved", "--builder", builder]
-        arguments = ["run", "zoo.ofn", "q.rq", "--source", "data.nt", "--sink", "out.ndjson", *options]
-        try:
-            command.main(arguments, prog_name="squall", standalone_mode=False)
-        except (SystemExit, SquallError) as error:
-            return f"{error} {capsys.readouterr().err}"
-        return capsys.readouterr().err
+        return run_with_checkpoint(capsys, builder, "zoo.ofn", "q.rq")
 
     cats, dogs = "SubClassOf(:Cat :Animal)", "SubClassOf(:Dog :Animal)"
     run(cats, 'AnnotationAssertion(:note :Cat "a")')

@@ -92,7 +92,7 @@ def schema_of(plan: Plan) -> tuple[str, ...]:
     schemas = {op.fixed_schema for op in scans if op.fixed_schema is not None}
     cliques = {op.source.cliques for op in scans if op.source.cliques is not None}
     triples = {triple for schema in schemas for triple in schema.triples}
-    return tuple(sorted({*map(str, triples.union(*(each.triples for each in cliques))), *plan.axioms}))
+    return tuple(sorted({*map(str, triples.union(*(each.triples for each in cliques))), *map(str, plan.axioms)}))
 
 
 _SHOWN_TRIPLES = 3

@@ -76,7 +76,7 @@ class System:
             (`squall.reasoning.same_as_mode`). None: as what it is a part of, or as the run does.
         cliques: Of a whole system: the terms that its sources read as one, if any.
         declared_names: Of an ontology: the classes that it names, and its properties.
-        axioms: Of an ontology: its axioms, in functional-style syntax.
+        axioms: Of an ontology: its axioms, whose texts are in functional-style syntax.
         warnings: What its author may not have meant (`squall.errors.TranslatorWarning`).
     """
 
@@ -105,7 +105,7 @@ class System:
     declared_names: tuple[frozenset[Term], frozenset[Term]] = field(
         default=(frozenset(), frozenset()), compare=False, repr=False
     )
-    axioms: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    axioms: tuple[object, ...] = field(default=(), compare=False, repr=False)
     warnings: tuple[SquallError, ...] = field(default=(), compare=False, repr=False)
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
@@ -113,8 +113,8 @@ class System:
 Joinable = FactPattern | Union | System
 
 
-def axioms_of(system: System) -> tuple[str, ...]:
-    """Returns the axioms of the ontologies in a system, in functional-style syntax."""
+def axioms_of(system: System) -> tuple[object, ...]:
+    """Returns the axioms of the ontologies in a system."""
     return (*system.axioms, *(axiom for part in system.subsystems for axiom in axioms_of(part)))
 
 

@@ -93,7 +93,8 @@ class Plan:
         replaceable: Whether a run may replace it by a plan for other statistics (`squall.plan`).
         plan_again: Returns the plan of the same program that is planned in another way. None: it is not known. Workers
             do not get it.
-        axioms: The axioms of the ontologies among the programs, in functional-style syntax. Workers do not get them.
+        axioms: The axioms of the ontologies among the programs, whose texts are in functional-style syntax. Workers do
+            not get them.
     """
 
     nodes: tuple[Node, ...]
@@ -102,7 +103,7 @@ class Plan:
     max_terms: int = field(default=MAX_CREATED_TERMS, compare=False)
     replaceable: bool = field(default=False, compare=False)
     plan_again: Callable[[Planning], Plan] | None = field(default=None, compare=False, repr=False)
-    axioms: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    axioms: tuple[object, ...] = field(default=(), compare=False, repr=False)
 
     @cached_property
     def by_id(self) -> dict[str, Node]:

@@ -99,7 +99,7 @@ class RowDigests:
             steps, node = [node.op, *steps], self.nodes[node.inputs[0].node]
         query = self.query(node)
         width = len(query.output)
-        columns = [column for column in range(width) if any(column in op.reads([width]) for op in steps)]
+        columns = sorted({column for op in steps for column in op.reads([width]) if column < width})
         query.output = [query.output[column] for column in columns]
         unbound = query.class_count
         places = {c: unbound if rank is None else rank for c, rank in zip(columns, query.ranks, strict=True)}

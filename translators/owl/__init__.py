@@ -47,7 +47,7 @@ def translator(ontology: tree.Ontology, documents: Mapping[str, str] | None = No
         warnings=warnings,
         is_background=True,
         declared_names=names_in(all_axioms),
-        axioms=tuple(map(str, all_axioms)),
+        axioms=tuple(all_axioms),
     )
 
 
