@@ -12,6 +12,7 @@ from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.layout import DataflowLayout
 from squall.builders.runtime.multiway_join import multiway_join_lines, with_multiway_joins
 from squall.builders.runtime.operators.scan import predicates_to_read
+from squall.builders.runtime.plan_choice import check_replaceable
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.snapshot import SnapshotDataflow, fits
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
@@ -92,12 +93,7 @@ class IteratorJob(EventLoop):
     """
 
     def __init__(self, plan: Plan, options: Options, tuning: Tuning = DEFAULT_TUNING) -> None:
-        if options.replan is not None and not plan.replaceable:
-            raise BuilderError("the run cannot replace its plan", hint="plan the program with `replaceable=True`")
-        if options.replan is not None and options.measure:
-            raise BuilderError(
-                "the metrics of nodes are those of one plan", hint="leave `--adapt` or `--profile-nodes` out"
-            )
+        check_replaceable(plan, options)
         seed = _seed(options)
         wanted, plan = plan, _plan_of_checkpoint(plan, options)
         can_begin_as_snapshots = fits(plan) and not options.measure and options.checkpoint is None

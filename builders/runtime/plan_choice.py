@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from squall.contracts import Replanning
+from squall.contracts import Options, Replanning
+from squall.errors import BuilderError
 from squall.plan import Plan, Planning
 from squall.plan.cardinality import Statistics, join_cost
 from squall.process.recursion import deep_recursion
@@ -66,6 +67,17 @@ class PlanChoice:
         after = self.clock()
         if not self._better:  # a better plan is confirmed soon
             self._pause_until = after + (after - before) / (self.replanning or Replanning()).max_share
+
+
+def check_replaceable(plan: Plan, options: Options) -> None:
+    """Raises BuilderError if a run is to replace its plan (`Options.replan`) and cannot."""
+    if options.replan is None:
+        return
+    if not plan.replaceable:
+        raise BuilderError("the run cannot replace its plan", hint="plan the program with `replaceable=True`")
+    if options.measure:
+        hint = "leave `--adapt` or `--profile-nodes` out"
+        raise BuilderError("the metrics of nodes are those of one plan", hint=hint)
 
 
 def plan_for(plan: Plan, planning: Planning, statistics: Statistics) -> tuple[Plan, float]:

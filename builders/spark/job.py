@@ -12,6 +12,7 @@ from squall.builders.distributed.io.records import WorkerError
 from squall.builders.distributed.plan.broadcast import closure_inputs
 from squall.builders.distributed.plan.physical_plan import PhysicalPlan, physical_plan
 from squall.builders.distributed.plan.strategy import strategy_of
+from squall.builders.runtime.plan_choice import check_replaceable
 from squall.builders.spark.folder import check as check_folder
 from squall.builders.spark.run import Run
 from squall.builders.spark.session import session
@@ -73,11 +74,9 @@ def build(plan: Plan, options: Options) -> SparkJob:
 
 def _check_replaceable(plan: Plan, options: Options) -> None:
     """Raises BuilderError if a run cannot replace its plan."""
-    if not plan.replaceable or plan.plan_again is None:
-        raise BuilderError("the run cannot replace its plan", hint="plan the program with `replaceable=True`")
-    if options.measure:
-        hint = "leave `--adapt` or `--profile-nodes` out"
-        raise BuilderError("the metrics of nodes are those of one plan", hint=hint)
+    check_replaceable(plan, options)
+    if plan.plan_again is None:
+        raise BuilderError("the run cannot replace its plan", hint="plan the program by `squall.plan`")
     if options.run_as_one_batch:
         raise BuilderError("one batch has one plan", hint="leave out `--adapt`, or `--batch`")
     strategy = strategy_of(plan)
