@@ -6,6 +6,7 @@ They are looked for on the path, and in the folder that ``make brokers`` fills (
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -37,8 +38,15 @@ def environment() -> dict[str, str]:
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    """Returns a free port below those that the system gives to connections: no other test takes it by chance."""
+    draw = random.SystemRandom()
+    while True:
+        port = draw.randrange(10_000, 30_000)
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            continue
+        return port
 
 
 class Broker:
@@ -60,6 +68,7 @@ class Broker:
                 assert self.process.poll() is None, f"{self.command} ends at once"
                 time.sleep(0.01)
             else:
+                assert self.process.poll() is None, f"{self.command} ends at once"
                 return
         raise TimeoutError(self.command)
 
