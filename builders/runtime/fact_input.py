@@ -13,7 +13,7 @@ from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator
 from squall.builders.runtime.operators.state import Stateful
 from squall.builders.runtime.operators.update import InsertedFacts, UpdateOperator
 from squall.builders.runtime.operators.valid_facts import terms_of
-from squall.builders.runtime.same_as_links import Links, follows_links
+from squall.builders.runtime.same_as_links import Links
 from squall.builders.runtime.tuning import Tuning
 from squall.builders.runtime.zset import Delta, fact_row
 from squall.plan import Plan
@@ -63,7 +63,7 @@ class FactInput:
         if replaced is not None:
             self._take_over(replaced.readers)
         for reader in (*self.readers.values(), *(feed.reader for feed in self.derived_streams.values())):
-            if self.links is not None and follows_links(reader.source):
+            if self.links is not None and reader.source.follows_links:
                 reader.valid_facts.representatives = self.links.representatives
 
     def _take_over(self, readers: Mapping[str, ScanOperator]) -> None:
@@ -84,7 +84,7 @@ class FactInput:
             has_targets or (alpha is not None and alpha.any_predicate is not None),
             has_targets or (alpha is not None and bool(alpha.atoms)),
             op.source.removals or plan.deletes,
-            plan.deletes or follows_links(op.source),
+            plan.deletes or op.source.follows_links,
             derived_streams=op.derived_streams,
             fixed_schema=op.fixed_schema,
             tuning=tuning,
@@ -189,5 +189,5 @@ def _with_terms(reader: ScanOperator, terms: frozenset[Term], time: int, weight:
 
 def links_of(plan: Plan) -> Links | None:
     """Returns what holds the links of a plan; None if streams do not change the cliques of its sources."""
-    sources = [node.op.source for node in plan.nodes if isinstance(node.op, Scan) and follows_links(node.op.source)]
+    sources = [node.op.source for node in plan.nodes if isinstance(node.op, Scan) and node.op.source.follows_links]
     return Links(sources) if sources else None

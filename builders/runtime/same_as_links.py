@@ -8,9 +8,8 @@ See docs/decisions/0094-links-in-streams.md.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import cast
 
 from squall.builders.runtime.operators.state import Stateful, sum_weights
@@ -32,11 +31,6 @@ class _Component:
 
     terms: set[Term]
     representative: Term
-
-
-def follows_links(source: Source) -> bool:
-    """Returns whether what streams say of owl:sameAs changes how a source is read."""
-    return source.cliques is not None and source.cliques.may_change
 
 
 class Links(Stateful):
@@ -196,12 +190,3 @@ class Links(Stateful):
 def _links(facts: Iterable[Fact]) -> Iterator[Triple]:
     """Yields the triples of owl:sameAs."""
     return (fact for fact in facts if fact[1] == SAME_AS and isinstance(fact, Triple))
-
-
-def renamed(fact: Fact, names: Mapping[Term, Term], prefix: int) -> Fact:
-    """Returns a fact with other names for some terms, but for the first arguments of an atom, `prefix` in number."""
-    if isinstance(fact, Triple):
-        return Triple(*(names.get(term, term) for term in fact))
-    arguments = fact.arguments
-    changed = (names.get(term, term) for term in arguments[prefix:])
-    return fact._replace(arguments=tuple(chain(arguments[:prefix], changed)))

@@ -41,6 +41,11 @@ class Source:
         """Every window through which the source may read something."""
         return (self.window, *(window for _, window in self.windows))
 
+    @property
+    def follows_links(self) -> bool:
+        """Whether what streams say of owl:sameAs changes how the source is read."""
+        return self.cliques is not None and self.cliques.may_change
+
     def window_of(self, stream: str) -> Window:
         """Returns the window through which a stream is read."""
         return LANDMARK if stream == WORKING else dict(self.windows).get(stream, self.window)

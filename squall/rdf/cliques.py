@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any
 
 from squall.rdf import OWL, RDF, RDFS, Atom, Columns, Fact, Term, Triple, iri, is_literal, literal, parts
@@ -165,3 +166,12 @@ def cliques_of(
 ) -> Cliques:
     """Returns the cliques that a literal holds."""
     return Cliques(term, keeps_terms, drops_changes, named)
+
+
+def renamed(fact: Fact, names: Mapping[Term, Term], prefix: int) -> Fact:
+    """Returns a fact with other names for some terms, but for the first arguments of an atom, `prefix` in number."""
+    if isinstance(fact, Triple):
+        return Triple(*(names.get(term, term) for term in fact))
+    arguments = fact.arguments
+    changed = (names.get(term, term) for term in arguments[prefix:])
+    return fact._replace(arguments=tuple(chain(arguments[:prefix], changed)))

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 from squall.builders.distributed.plan.buckets import bucket_of
-from squall.builders.runtime.same_as_links import follows_links
 from squall.plan import Node, Plan
 from squall.plan.operators import (
     AntiJoin,
@@ -61,7 +60,7 @@ def shard_of(fact: Fact, shards: int) -> int:
 def why_not_shardable(plan: Plan) -> Reason | None:
     """Returns why one task needs the facts of all subjects, or None if the plan is shardable."""
     for node in plan.nodes:
-        if isinstance(node.op, Scan) and follows_links(node.op.source):
+        if isinstance(node.op, Scan) and node.op.source.follows_links:
             return Reason(node, "reads facts of one subject by links that another one has")
     subjects = _SubjectAnalysis(plan)
     reasons = (Reason(node, what) for node in plan.nodes if (what := subjects.why_mixed(node)) is not None)

@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple
 from squall.builders.distributed.plan.ordered_scan import why_ordered_source
 from squall.builders.distributed.plan.shardability import Reason, why_not_shardable
 from squall.builders.distributed.plan.snapshot_nodes import rstream_nodes
-from squall.builders.runtime.same_as_links import follows_links
 from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.plan import Plan
 from squall.plan.operators import DerivedStream, Operator, Scan, Update
@@ -77,7 +76,7 @@ def _why_as_a_whole(op: Operator, in_one_job: bool) -> str | None:
     match op:
         case Update():
             return "inserts or deletes facts"
-        case Scan(source=source) if follows_links(source):
+        case Scan(source=source) if source.follows_links:
             return "reads facts by the links of owl:sameAs that streams bring"
         case Scan(source=source) if in_one_job:
             return why_ordered_source(source)

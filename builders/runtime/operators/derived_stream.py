@@ -10,7 +10,6 @@ from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.output import OutputOperator
 from squall.builders.runtime.operators.scan import ScanOperator
 from squall.builders.runtime.operators.state import SlotChanges
-from squall.builders.runtime.same_as_links import follows_links
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Output
@@ -36,7 +35,7 @@ class DerivedStreamOperator(EventTimeOperator):
 
     def __init__(self, op: ops.DerivedStream, deletes: bool = False, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__()
-        follows = follows_links(op.source)
+        follows = op.source.follows_links
         self.stream = op.source.stream
         self.emitter = OutputOperator(ops.Sink(op.output, True, op.report, op.sources))
         self.reader = ScanOperator(

@@ -12,7 +12,6 @@ from operator import ge, itemgetter
 from squall.builders.runtime.operators.count_window import CountWindowContent
 from squall.builders.runtime.operators.state import SlotChanges, SnapshotDiff, Stateful, sum_weights
 from squall.builders.runtime.operators.valid_facts import Arrival, ValidFacts, change_of
-from squall.builders.runtime.same_as_links import renamed
 from squall.builders.runtime.schema_changes import describe_schema, refuse_other_cliques, refuse_schema_change
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Boxes, Delta, fact_row
@@ -23,7 +22,7 @@ from squall.model.windows import CountWindow, Window
 from squall.plan import Plan
 from squall.plan.operators import DerivedStream, Match, Operator, Scan, Sink, Update
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term, Triple, iri
-from squall.rdf.cliques import SAME_AS
+from squall.rdf.cliques import SAME_AS, renamed
 
 _FIRST, _SECOND = itemgetter(0), itemgetter(1)
 
