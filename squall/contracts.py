@@ -362,6 +362,15 @@ class DeadLetterLedger(Protocol):
 
 
 @runtime_checkable
+class HasDigests(Protocol):
+    """Static data by which a checkpoint recognises them: a run that resumes does not read them again."""
+
+    def digests(self) -> Mapping[str, str]:
+        """Returns a digest of the content by address; ``""`` where the content is not known before it is read."""
+        ...
+
+
+@runtime_checkable
 class TruncatableSink(Protocol):
     """A sink, or a ledger, that can be cut back to an earlier position after a crash in the middle of a batch."""
 

@@ -157,3 +157,44 @@ def test_the_statistics_of_a_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(BuilderError, match=r"the planning in the checkpoint .* is damaged"):
         saved_planning(build, tmp_path)
     assert saved_planning(squall.run, tmp_path) is None
+
+
+ROOMS = "<urn:hall> <urn:r> <urn:house> .\n"
+
+
+@pytest.mark.parametrize("builder", ["iterator", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.more])])
+def test_other_static_data_are_refused(squall: Squall, tmp_path: Path, builder: str) -> None:
+    """A run that resumes does not read static data again, so that it could not know what has changed."""
+    if builder == "spark":
+        pytest.importorskip("pyspark")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "b.jena").write_text("[b: (?x <urn:p> ?y) (?y <urn:r> ?z) -> (?x <urn:q> ?z)]")
+    rooms, folder = tmp_path / "rooms.nt", tmp_path / "house"
+    folder.mkdir()
+
+    def run(day: int, *statics: Path) -> tuple[int, str]:
+        (tmp_path / "in" / f"{day}.nt").write_text(f"<urn:s{day}> <urn:p> <urn:hall> .\n")
+        static = [argument for path in statics for argument in ("--static", str(path))]
+        arguments = ("--sink", str(tmp_path / "out.nt"), "--checkpoint", str(tmp_path / "state"), "--builder", builder)
+        code, _, messages = squall(
+            "run", str(tmp_path / "b.jena"), "--source", str(tmp_path / "in"), *static, *arguments
+        )
+        return code, messages
+
+    rooms.write_text(ROOMS)
+    (folder / "1.nt").write_text(ROOMS.replace("hall", "cellar"))
+    for day in (1, 2):
+        assert run(day, rooms, folder)[0] == 0
+    rooms.write_text(ROOMS + ROOMS.replace("hall", "attic"))
+    code, messages = run(3, rooms, folder)
+    assert code == 1
+    assert f"that of another run: changed static data `{rooms}`" in messages
+    assert "hint: give static data as they were: a run that resumes does not read them again; or start" in messages
+    rooms.write_text(ROOMS)
+    assert f"without static data `{folder}`" in run(3, rooms)[1]
+    (folder / "2.nt").write_text(ROOMS)
+    assert f"changed static data `{folder}`" in run(3, rooms, folder)[1]
+    (folder / "2.nt").unlink()
+    assert run(3, rooms, folder)[0] == 0
+    outputs = (tmp_path / "out.nt").read_text().splitlines()
+    assert sorted(outputs) == [f"<urn:s{day}> <urn:q> <urn:house> ." for day in (1, 2, 3)]

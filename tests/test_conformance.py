@@ -28,9 +28,9 @@ from tests.conformance.evaluations import compare, timed_lines
 WHERE = corpus()
 
 
-LONG = {"csrbench", "instans", "jena-rules", "lubm", "w3c-rdf-tests"}
+LONG = {"csrbench", "jena-rules", "w3c-rdf-tests"}
 """The suites that take tens of seconds: one planner runs them, and both do in `make test-all`."""
-LONGER = {"jena-owl": 0, "owl1-wg-tests": 12, "owl2-tests": 12}
+LONGER = {"instans": 3, "jena-owl": 0, "lubm": 3, "owl1-wg-tests": 12, "owl2-tests": 12}
 """The suites that take minutes: one case in so many runs, with one planner (0: none), and all do in `make test-all`."""
 
 

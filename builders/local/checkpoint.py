@@ -25,6 +25,7 @@ from squall.builders.local.identity import (
     planning_of_data,
     renaming_hint,
     schema_change,
+    static_data_hint,
     unknown_format,
 )
 from squall.builders.runtime import serde
@@ -41,7 +42,7 @@ Migrate = Callable[
 """Removes the state of removed rules (`squall.builders.local.migration.without_removed_rules`)."""
 SlotDeltas = tuple[str, int, Sequence[Delta]]
 """The key of an operator's state, one of its slots, and deltas of it."""
-FORMAT = 8
+FORMAT = 9
 """The version of the file. Any other version is refused."""
 CHECKPOINT_FILE = "checkpoint.jsonl"
 _DRAFT_FILE = f"{CHECKPOINT_FILE}.tmp"
@@ -51,7 +52,7 @@ class Owner(NamedTuple):
     """What a checkpoint belongs to, as JSON values.
 
     Attributes:
-        identity: Digests by kind and name: rules, options, sources and sinks.
+        identity: Digests by kind and name: rules, options, sources, static data and sinks.
         state_kinds: The kind of each operator state, by its key (`squall.builders.local.migration.state_kinds`).
         planning: How the program was planned (`squall.builders.local.identity.planning_data`).
         seed: The seed of the run (`squall.plan.seeds`), which does not change.
@@ -322,6 +323,7 @@ class Checkpoint:
                 if only_removed_rules
                 else renaming_hint(saved.identity["rules"], self.owner.identity["rules"])
                 + (PLAN_AS_BEFORE if replanned else "")
+                + static_data_hint(changes)
                 + NEW_CHECKPOINT
             )
             raise BuilderError(f"the checkpoint `{self.folder}` is that of another run: {difference_text}", hint=hint)

@@ -19,7 +19,7 @@ from squall.builders.local.adaptation import Adaptation
 from squall.builders.local.batch_metrics import measured_batches
 from squall.builders.local.checkpoint import Checkpoint, Owner, Progress
 from squall.builders.local.event_loop import EventLoop, Outputs
-from squall.builders.local.identity import planning_data, rule_digests, schema_of
+from squall.builders.local.identity import STATIC_DATA, planning_data, rule_digests, schema_of
 from squall.builders.local.migration import state_kinds, without_removed_rules
 from squall.builders.local.replay import ReplayedBatches
 from squall.contracts import CheckpointedSink, Interval, Output, TwoPhaseCommitSink
@@ -40,6 +40,7 @@ class DurableRun:
         event_loop: The run.
         folder: The folder of the checkpoint file.
         batches: The input.
+        digests: The digests of the static data by address (`squall.builders.local.identity.static_digests`).
         adaptation: What looks for better plans of the run.
 
     Raises:
@@ -51,6 +52,7 @@ class DurableRun:
         event_loop: EventLoop,
         folder: Path,
         batches: Iterable[Sequence[Event]],
+        digests: Mapping[str, str],
         adaptation: Adaptation,
     ) -> None:
         self.event_loop = event_loop
@@ -61,7 +63,7 @@ class DurableRun:
         self.interval = event_loop.options.checkpoint_interval
         self.begin = 0
         migrate = without_removed_rules if event_loop.options.allow_removed_rules else None
-        self._owner_of = partial(_owner, event_loop, batches)
+        self._owner_of = partial(_owner, event_loop, batches, digests)
         self.checkpoint = Checkpoint(folder, self._owner_of(), migrate, event_loop.tuning.min_log_growth)
         self._saved_at = time.monotonic()
         self._statement_count = 0
@@ -73,7 +75,7 @@ class DurableRun:
         """Yields the outputs of the run since the last checkpoint.
 
         Args:
-            static: The static data (`EventLoop.start`). A run that resumes does not need them.
+            static: The static data (`EventLoop.start`). A run that resumes does not read them.
             begin: The value of functions of time for what always holds (integer ms), if the run is new.
         """
         with closing(self.checkpoint), closing(self.inputs):
@@ -163,16 +165,16 @@ class DurableRun:
         self._is_saved = not committed  # the file does not say yet that the outputs are committed
 
 
-def _owner(event_loop: EventLoop, batches: Iterable[Sequence[Event]]) -> Owner:
+def _owner(event_loop: EventLoop, batches: Iterable[Sequence[Event]], digests: Mapping[str, str]) -> Owner:
     """Returns what a checkpoint of a run belongs to."""
-    plan, identity = event_loop.plan, _identity(event_loop, batches)
+    plan, identity = event_loop.plan, _identity(event_loop, batches) | {STATIC_DATA: digests}
     return Owner(identity, state_kinds(event_loop), planning_data(plan), event_loop.seed, schema_of(plan))
 
 
-def _identity(event_loop: EventLoop, batches: Iterable[Sequence[Event]]) -> dict[str, dict[str, str]]:
-    """Returns the identity of a run (`squall.builders.local.checkpoint.Owner`)."""
+def _identity(event_loop: EventLoop, batches: Iterable[Sequence[Event]]) -> dict[str, Mapping[str, str]]:
+    """Returns the identity of a run (`squall.builders.local.checkpoint.Owner`), but for its static data."""
     options = {"measure": str(event_loop.options.measure)}
-    identity = {"rules": rule_digests(event_loop.plan), "options": options}
+    identity: dict[str, Mapping[str, str]] = {"rules": rule_digests(event_loop.plan), "options": options}
     if isinstance(batches, Sources):
         clock = type(batches.clock)
         options["clock"] = CLOCKS.get(clock, clock.__name__)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from squall.contracts import HasDigests
 from squall.errors import BuilderError
 from squall.plan import Node, Plan, Planning
 from squall.plan.cardinality import Statistics
@@ -146,6 +147,25 @@ def unknown_format(checkpoint: Path, number: object, readable: int) -> BuilderEr
         f"(this version reads {readable})",
         hint=f"resume with the version that wrote it, or {NEW_CHECKPOINT}",
     )
+
+
+STATIC_DATA = "static data"
+"""The kind of the digests of static data."""
+
+
+def static_digests(static: object) -> Mapping[str, str]:
+    """Returns the digests of static data by address, if they have any."""
+    return static.digests() if isinstance(static, HasDigests) else {}
+
+
+def static_data_hint(changes: Iterable[str]) -> str:
+    """Returns the remedy, before others, if static data have changed; ``""`` if they have not.
+
+    Args:
+        changes: The differences of two runs (`differences`).
+    """
+    has_changed = any(STATIC_DATA in change.partition("`")[0] for change in changes)
+    return "give static data as they were: a run that resumes does not read them again; or " if has_changed else ""
 
 
 def differences(before: Names, now: Names) -> Iterator[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from squall.builders.local.adaptation import Adaptation
 from squall.builders.local.batch_metrics import measured_batches
 from squall.builders.local.event_loop import EventLoop
+from squall.builders.local.identity import static_digests
 from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.layout import DataflowLayout
 from squall.builders.runtime.multiway_join import multiway_join_lines, with_multiway_joins
@@ -143,7 +144,9 @@ class IteratorJob(EventLoop):
         if self.options.checkpoint is not None:
             from squall.builders.local.durable import DurableRun  # on demand: most runs have no use for it
 
-            yield from DurableRun(self, self.options.checkpoint, batches, self.adaptation).outputs(static, begin)
+            digests = static_digests(static)
+            run = DurableRun(self, self.options.checkpoint, batches, digests, self.adaptation)
+            yield from run.outputs(static, begin)
             return
         inputs = batches if isinstance(batches, Sources) else ReplayedBatches(batches)
         static_events = [*static, *(inputs.static_events() if self.buffer.needs_complete_instants else ())]

@@ -3,6 +3,7 @@
 meta.json               what the folder belongs to: the plan and its rules, the number of buckets
 begin.json              what functions of time return for what always holds (integer ms)
 seed.json               the seed of the run
+static.json             the digests of static data, by address
 planning.json           how the program was planned: the planner, the statistics, whether the plan is replaceable
 run.json                the name of the run; a folder that is its sink has it as well
 reads.json              the source that executors read, if there is one, by what, and where it begins
@@ -27,7 +28,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ from squall.builders.distributed.plan.buckets import BUCKET_COUNT
 from squall.builders.local.identity import (
     NEW_CHECKPOINT,
     PLAN_AS_BEFORE,
+    STATIC_DATA,
     differences,
     plan_change,
     planning_data,
@@ -46,6 +48,7 @@ from squall.builders.local.identity import (
     rule_digests,
     schema_change,
     schema_of,
+    static_data_hint,
     unknown_format,
 )
 from squall.builders.spark import output_files
@@ -56,9 +59,10 @@ from squall.plan import Plan, Planning
 from squall.plan.fingerprint import node_fingerprint
 
 META, BEGIN, SEED, RUN, READS = "meta.json", "begin.json", "seed.json", "run.json", "reads.json"
+STATIC = "static.json"
 PLANNING = "planning.json"
 BROADCAST, SKEWED_KEYS = "broadcast.json", "skewed_keys.json"
-FORMAT = 16
+FORMAT = 17
 """The version of the layout. Any other version is refused."""
 
 
@@ -153,6 +157,23 @@ class Store:
         if self.read(META) is None:
             self.write(seed, SEED)
         return int(self.read(SEED))
+
+    def check_static_data(self, digests: Mapping[str, str], are_read: bool) -> None:
+        """Checks that static data are those of the run.
+
+        Args:
+            digests: their digests by address.
+            are_read: whether a batch that has them is committed. If none is, they are read (again).
+
+        Raises:
+            BuilderError: they are other ones.
+        """
+        if not are_read:
+            self.write({**digests}, STATIC)
+            return
+        changes = list(differences({STATIC_DATA: self.read(STATIC)}, {STATIC_DATA: digests}))
+        if changes:
+            raise _of_another_run(self.root, changes, static_data_hint(changes) + NEW_CHECKPOINT)
 
     def _first(self, value: object, name: str) -> Any:
         """Returns the value of a JSON file, which is written with `value` if it does not exist."""
@@ -266,6 +287,8 @@ def check_owner(plan: Plan, checkpoint: Path) -> None:
         other_schema = schema_change(changes, saved_meta["schema"], current["schema"])
         changes = [*changes, *replanned, *other_schema] or ["its plan does the same in another way"]
         hint = PLAN_AS_BEFORE if replanned else renaming_hint(saved_meta["rules"], current["rules"])
-    raise BuilderError(
-        f"the checkpoint `{checkpoint}` is that of another run: {'; '.join(changes)}", hint=hint + NEW_CHECKPOINT
-    )
+    raise _of_another_run(checkpoint, changes, hint + NEW_CHECKPOINT)
+
+
+def _of_another_run(checkpoint: Path, changes: Iterable[str], hint: str) -> BuilderError:
+    return BuilderError(f"the checkpoint `{checkpoint}` is that of another run: {'; '.join(changes)}", hint=hint)

@@ -13,6 +13,7 @@ import cloup
 from squall import plugins
 from squall.cli import completers, messages
 from squall.cli.inputs import (
+    all_static_data,
     check_clock,
     check_streams,
     documents_of,
@@ -20,7 +21,6 @@ from squall.cli.inputs import (
     length,
     moment,
     places_of,
-    static_events,
     stream_names,
 )
 from squall.cli.no_outputs import warn_of_no_source, warn_of_unmatched, warn_of_unread_documents
@@ -349,7 +349,7 @@ def build(
     times = length("--lateness", lateness, 0), clock, length("--heartbeat", heartbeat, 1)
     streams, static_data = inputs_of(sources, statics, graphs, context_folders, ledger, checkpoint is not None, *times)
     opened = documents_of(system, graphs, context_folders, (*sources, *statics), ledger)
-    static = static_events(static_data, opened)
+    static = all_static_data(static_data, opened)
     system = with_windows(system, removals=streams.removals)
     check_streams(system, streams, sources, statics)
     plan = make(system)

@@ -106,11 +106,13 @@ def stream_names(addresses: Iterable[str]) -> set[str]:
     return {address.source(uri).get("stream") for uri in addresses}
 
 
-def static_events(statics: Iterable[StaticData], opened: Sequence[DocumentData]) -> Iterable[Event]:
+def all_static_data(statics: Sequence[StaticData], opened: Sequence[DocumentData]) -> Iterable[Event]:
     """Returns the events of static data and of documents."""
     from squall.streams.sources.documents import events_of
+    from squall.streams.static_data import AllStaticData
 
-    return chain(chain.from_iterable(statics), events_of(opened))
+    events = chain(chain.from_iterable(statics), events_of(opened))
+    return AllStaticData((*statics, *(document.data for document in opened)), events)
 
 
 def check_streams(system: System, sources: Sources, addresses: Sequence[str], statics: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from squall.contracts import DeadLetterLedger
 from squall.errors import UsageError
 from squall.model.windows import Window, milliseconds
 from squall.model.windows import parse_window as parse_window
-from squall.rdf import ALWAYS, DEFAULT_STREAM, Event, Term, iri, term
+from squall.rdf import ALWAYS, DEFAULT_STREAM, Term, iri, term
 from squall.streams import address
 from squall.streams.address import Address
 from squall.streams.dead_letters import DeadLetterFile, RunLedger
@@ -31,6 +31,7 @@ from squall.streams.sources.files import (
 )
 from squall.streams.sources.merge import ObservedSources, Sources
 from squall.streams.sources.reordering import ReorderingSource, TimedByProperty
+from squall.streams.static_data import StaticData
 
 __all__ = [
     "Address",
@@ -42,6 +43,7 @@ __all__ = [
     "Sink",
     "Source",
     "Sources",
+    "StaticData",
     "contexts_of",
     "open_sink",
     "open_source",
@@ -110,27 +112,6 @@ def windows(uris: Iterable[str]) -> dict[str, Window]:
         if windows_by_stream.setdefault(stream, window) != window:
             raise UsageError(f"{stream or DEFAULT_STREAM} has two windows: {windows_by_stream[stream]} and {window}")
     return windows_by_stream
-
-
-class StaticData:
-    """Static data: an iterator over the events of a source, which always hold.
-
-    Attributes:
-        uri: The address.
-        reading: The counts of what has been read.
-    """
-
-    def __init__(self, source: Source) -> None:
-        self.uri = source.uri
-        self.reading = source.reading
-        batches = source.read_once() if isinstance(source, ReadableOnce) else source.batches()
-        self._events = (event for batch in batches for event in batch)
-
-    def __iter__(self) -> Iterator[Event]:
-        return self
-
-    def __next__(self) -> Event:
-        return next(self._events)
 
 
 def open_static(

@@ -1,0 +1,77 @@
+"""Static data: what always holds, read before the streams, and by what a checkpoint recognises it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+
+from squall.rdf import Event
+from squall.streams.sources.files import FileSource, FolderSource, ReadableOnce, Source
+
+
+class StaticData:
+    """An iterator over the events of a source, which always hold.
+
+    Attributes:
+        uri: The address.
+        reading: The counts of what has been read.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.uri = source.uri
+        self.reading = source.reading
+        self._files = _files(source)
+        batches = source.read_once() if isinstance(source, ReadableOnce) else source.batches()
+        self._events = (event for batch in batches for event in batch)
+
+    def __iter__(self) -> Iterator[Event]:
+        return self
+
+    def __next__(self) -> Event:
+        return next(self._events)
+
+    def digests(self) -> dict[str, str]:
+        """Returns the SHA-256 of the files by the address, or ``""`` for what is in no file
+        (`squall.contracts.HasDigests`)."""
+        return {self.uri: _digest(self._files) if self._files else ""}
+
+
+class AllStaticData:
+    """The static data of a run: its parts, and the events of all of them.
+
+    Args:
+        parts: The parts.
+        events: Their events, each once.
+    """
+
+    def __init__(self, parts: Iterable[StaticData], events: Iterable[Event]) -> None:
+        self._parts = tuple(parts)
+        self._events = iter(events)
+
+    def __iter__(self) -> Iterator[Event]:
+        return self._events
+
+    def digests(self) -> Mapping[str, str]:
+        """Returns the digests of all parts (`squall.contracts.HasDigests`)."""
+        return dict(chain.from_iterable(part.digests().items() for part in self._parts))
+
+
+def _files(source: Source) -> Sequence[str]:
+    match source:
+        case FolderSource():
+            return source.files()
+        case FileSource() if os.path.isfile(source.path):
+            return [source.path]
+    return []
+
+
+def _digest(paths: Sequence[str]) -> str:
+    result = hashlib.sha256()
+    for path in paths:
+        with open(path, "rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        result.update(f"{Path(path).name} {content}\n".encode())
+    return result.hexdigest()
