@@ -22,6 +22,7 @@ from squall.streams import address
 from squall.streams.formats import BY_NAME, FORMATS, Format, Malformed, infer_format, of_path, suffix
 from squall.streams.formats.compression import BY_NAME as COMPRESSION_BY_NAME
 from squall.streams.formats.compression import check_installed, errors, split_ending
+from squall.streams.formats.jsonld_contexts import outside_context
 from squall.streams.formats.parsing import parse_graphs
 from squall.streams.formats.reading import ReadProgress
 from squall.streams.formats.text_input import text_input
@@ -87,7 +88,7 @@ def read(
             not allow.
     """
     location = address.parse(uri, "stdin")
-    location.only("format")
+    location.only("format", "context")
     if location.scheme not in ("file", "stdin"):
         raise UsageError(f"`{uri}` is neither a file nor standard input (`-`)")
     format, compression = infer_format(location.path, location.get("format"))
@@ -96,18 +97,26 @@ def read(
         raise UsageError(f"`{uri}` is {kind}: it is no data set", hint="`squall run` reads streams")
     if base is None and location.path != "-":
         base = Path(location.path).absolute().as_uri()
-    graphs = _graphs(location.path, format, compression, base, suffix(f"{location.path}{scope}"), documents)
+    context = outside_context(location, [format.name])
+    graphs = _graphs(location.path, format, compression, base, suffix(f"{location.path}{scope}"), documents, context)
     default = graphs.pop("", [])
     return Dataset(frozenset(default), {_name(name, uri): frozenset(graph) for name, graph in graphs.items()})
 
 
 def _graphs(
-    path: str, format: Format, compression: str, base: str | None, suffix_text: str, documents: Mapping[str, str]
+    path: str,
+    format: Format,
+    compression: str,
+    base: str | None,
+    suffix_text: str,
+    documents: Mapping[str, str],
+    context: str,
 ) -> dict[str, list[Triple]]:
     place = base if path == "-" else Path(path).absolute().as_uri()  # contexts are read beside the file
     try:
         with open_file(path, ReadProgress(), compression, None) as file:
-            input = text_input(cast(IO[bytes], file), format, base=place, documents=tuple(documents.items()))
+            stream, files = cast(IO[bytes], file), tuple(documents.items())
+            input = text_input(stream, format, base=place, documents=files, context=context)
             return parse_graphs(input, format, base, suffix_text)
     except Malformed as error:
         where = path if error.line is None else f"{path}:{error.line}"

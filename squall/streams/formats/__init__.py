@@ -136,11 +136,14 @@ def format_named(name: str) -> tuple[Format, str]:
     """
     plain, compression = split_ending(name)
     if plain not in BY_NAME:
-        hint = f"formats: {', '.join(BY_NAME)}, each also with {endings()}"
+        hint = _JSON_HINT if plain == "json" else f"formats: {', '.join(BY_NAME)}, each also with {endings()}"
         raise UsageError(f"there is no format `{name}`", hint=hint)
     check_library(plain)
     check_installed(compression)
     return BY_NAME[plain], compression
+
+
+_JSON_HINT = "JSON is RDF by a context, in it or in a file beside it: `format=jsonld&context=FILE`"
 
 
 def check_library(name: str) -> None:
@@ -190,10 +193,11 @@ def infer_format(path: str, format_name: str) -> tuple[Format, str]:
     elif (inferred := of_path(path)) is not None:
         format, compression = inferred
     else:
+        plain = split_ending(path)[0]
         known_endings = f"known endings: {', '.join(_BY_ENDING)}, each also with {endings()}"
         raise UsageError(
             f"the format of `{path}` cannot be inferred from its name",
-            hint=f"{known_endings}; or name it: `{path}?format=nt`",
+            hint=_JSON_HINT if plain.lower().endswith(".json") else f"{known_endings}; or name it: `{path}?format=nt`",
         )
     check_library(format.name)
     check_installed(compression)

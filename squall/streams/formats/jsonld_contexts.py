@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from squall import plugins
-from squall.errors import SourceError
+from squall.errors import SourceError, UsageError
 from squall.streams.address import Address, parse
 from squall.streams.dead_letters import RunLedger
 from squall.streams.formats import Malformed
@@ -104,6 +105,35 @@ def _read(place: Address) -> Any:
         raise Malformed(f"the context cannot be read: {error.message}", None) from error
     except (ValueError, RecursionError) as error:
         raise Malformed(f"the context `{place.text}` is no JSON: {error}", None) from error
+
+
+def outside_context(address: Address, formats: Collection[str]) -> str:
+    """Returns the context that the option ``context`` of a source names, as JSON; ``""`` if there is none.
+
+    It is read once, so that all processes of a run have the same. Contexts to which it refers are included.
+
+    Args:
+        address: The address of the source.
+        formats: The names of the formats of its documents.
+
+    Raises:
+        UsageError: There is no such context, or no document is JSON-LD.
+    """
+    if not (name := address.get("context")):
+        return ""
+    if "jsonld" not in formats:
+        hint = "name the format: `format=jsonld`" if not address.get("format") else "leave `context` out"
+        raise UsageError(f"`context={name}` in `{address.text}` is for JSON-LD alone", hint=hint)
+    place = parse(name, "stdin")
+    base = Path(place.path).absolute().as_uri() if place.scheme == "file" else f"{place.scheme}:{place.path}"
+    try:
+        document = _read(place)
+        if not isinstance(document, dict) or "@context" not in document:
+            raise Malformed(f"the context `{place.text}` has no `@context`", None)
+        return json.dumps(_without_base(ContextFiles(base, {}).inlined(document["@context"])))
+    except Malformed as error:
+        hint = 'it is a file of JSON: `{"@context": {"name": "http://example.org/name"}}`'
+        raise UsageError(f"`{address.text}` cannot be read: {error.reason}", hint=hint) from error
 
 
 def refers(context: Any) -> bool:

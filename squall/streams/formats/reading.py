@@ -94,6 +94,7 @@ class Settings:
         documents: IRIs, and the files for which they stand: contexts of JSON-LD.
         source: The source, in whose documents and messages an RDF Patch keeps its blank nodes apart from those of
             others; ``""``: each document has its own, as in all other formats.
+        context: The context of JSON-LD documents from outside, as JSON; ``""``: there is none.
     """
 
     format: str
@@ -106,6 +107,7 @@ class Settings:
     limits: ReadLimits = DEFAULT_LIMITS
     documents: tuple[tuple[str, str], ...] = ()
     source: str = ""
+    context: str = ""
 
 
 def decode(
@@ -138,7 +140,7 @@ def decode(
     """
     place = place or DocumentPosition()
     is_begin = place.offset == 0 or not can_begin_anywhere(format)
-    input = text_input(file, format, is_begin, base, settings.documents)
+    input = text_input(file, format, is_begin, base, settings.documents, settings.context)
     decoder = _Decoder(input, name, format, settings, ledger, reading, predicate_filter, base, place)
     yield from decoder.batches()
     decoder.place.ended = True

@@ -67,6 +67,7 @@ def text_input(
     is_begin: bool = True,
     base: str | None = None,
     documents: Sequence[tuple[str, str]] = (),
+    context: str = "",
 ) -> TextInput:
     """Returns the input of a document.
 
@@ -77,11 +78,12 @@ def text_input(
         is_begin: Whether the file is at the beginning of the document.
         base: The IRI of the document, or None.
         documents: IRIs, and the files for which they stand: contexts of JSON-LD.
+        context: The context of JSON-LD documents from outside, as JSON; ``""``: there is none.
     """
     if format.binary:
         return TextInput(file, False)
     if format.syntax == RdfFormat.JSON_LD:
-        return _JsonLdInput(file, ContextFiles(base, dict(documents)))
+        return _JsonLdInput(file, ContextFiles(base, dict(documents)), context)
     if format.syntax == RdfFormat.RDF_XML:
         return _XmlInput(file)
     return _LineInput(file, is_begin) if format.syntax in _LINES else TextInput(file, is_begin)
@@ -344,12 +346,21 @@ _MAX_CONTEXT_BYTES = 1 << 24
 class _JsonLdInput(TextInput):
     """The bytes of a JSON-LD document, in which contexts of other files are included.
 
-    Line numbers are those of the document.
+    A context from outside is the first key of the document. If that has a context there itself, the two are one list,
+    so that its own comes second, as JSON-LD 1.1 API says of the option `expandContext` (section 9.3). An array becomes
+    a graph. Line numbers are those of the document.
     """
 
-    def __init__(self, file: IO[bytes], contexts: ContextFiles) -> None:
+    def __init__(self, file: IO[bytes], contexts: ContextFiles, outside: str) -> None:
         super().__init__(file, True)
         self._contexts = contexts
+        self._outside = outside
+        self._is_outside_pending = bool(outside)
+        """Whether the context from outside has not been put into the document yet."""
+        self._is_merging = False
+        """Whether it becomes one with the next context."""
+        self._closing = b""
+        """The end of the graph that an array has become."""
         self._pending = b""
         """The bytes that have been read, but not been passed on."""
         self._line = 1
@@ -365,7 +376,7 @@ class _JsonLdInput(TextInput):
             has_lost_keys = True
         if not has_lost_keys:
             return ""
-        if b'"@context"' not in self._beginning:
+        if not self._outside and b'"@context"' not in self._beginning:
             return "it has no `@context`, so that its keys are no IRIs"
         return "none of its keys is an IRI, or a term of its context"
 
@@ -376,9 +387,34 @@ class _JsonLdInput(TextInput):
             if len(self._beginning) < _MAX_HEAD_BYTES:
                 self._beginning += data
             self._pending += data
-            if converted := self._convert(not data):
+            if self._is_outside_pending and not self._insert_outside(not data):
+                continue
+            converted = self._convert(not data)
+            if not data:
+                converted, self._closing = converted + self._closing, b""
+            if converted:
                 return converted
         return b""
+
+    def _insert_outside(self, is_end: bool) -> bool:
+        """Puts the context from outside into the pending bytes. Returns False if their beginning is incomplete."""
+        blanks = len(self._pending) - len(self._pending.removeprefix(BOM).lstrip(_JSON_BLANKS))
+        head, document = self._pending[:blanks], self._pending[blanks:]
+        members = document[1:].lstrip(_JSON_BLANKS)
+        if not is_end and (
+            not document or BOM.startswith(document) or (document[:1] == b"{" and len(members) < len(_CONTEXT_KEY))
+        ):
+            return False
+        begin = b'{"@context": %b' % self._outside.encode()
+        if document.startswith(b"["):
+            self._pending, self._closing = b'%b%b, "@graph": %b' % (head, begin, document), b"}"
+        elif document.startswith(b"{") and members.startswith(_CONTEXT_KEY):
+            self._is_merging = True
+        elif document.startswith(b"{"):
+            separator = b"" if members.startswith(b"}") else b", "
+            self._pending = head + begin + separator + document[1:]
+        self._is_outside_pending = False
+        return True
 
     def _convert(self, is_end: bool) -> bytes:
         """Returns pending bytes, up to a context that is incomplete. Raises Malformed."""
@@ -396,7 +432,11 @@ class _JsonLdInput(TextInput):
                 context, end = None, 0
             parts.append(self._pass_on(match.end()))
             value = self._pass_on(len(text[:end].encode("utf-8", "surrogateescape")), is_counted=False)
-            parts.append(self._inlined(context, value) if refers(context) else value)
+            if self._is_merging and end:
+                context, self._is_merging = [*_members(json.loads(self._outside)), *_members(context)], False
+                parts.append(self._inlined(context, value))
+            else:
+                parts.append(self._inlined(context, value) if refers(context) else value)
             self._line += value.count(b"\n")
         begin = None if is_end else _CONTEXT_BEGIN.search(self._pending)
         parts.append(self._pass_on(len(self._pending) if begin is None else begin.start()))
@@ -416,4 +456,10 @@ class _JsonLdInput(TextInput):
         return data
 
 
+def _members(context: Any) -> list[Any]:
+    return context if isinstance(context, list) else [context]
+
+
 _DECODER = json.JSONDecoder()
+_JSON_BLANKS = b" \t\r\n"
+_CONTEXT_KEY = b'"@context"'

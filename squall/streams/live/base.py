@@ -7,6 +7,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import ClassVar, TypeVar
 
 from squall.contracts import DeadLetterLedger
@@ -14,11 +15,12 @@ from squall.errors import SourceError, UsageError
 from squall.rdf import ALWAYS, Event
 from squall.streams.address import Address
 from squall.streams.formats import Format, format_named
+from squall.streams.formats.jsonld_contexts import outside_context
 from squall.streams.formats.reading import ReadProgress, Settings
 from squall.streams.sources.files import COMMON_OPTIONS, LOSS_RISK
 
 T = TypeVar("T")
-COMMON = ("format", "stream", "time", "idle", "retry", *COMMON_OPTIONS)
+COMMON = ("format", "context", "stream", "time", "idle", "retry", *COMMON_OPTIONS)
 """Options of all live sources."""
 
 CONNECT_TIMEOUT_S = 10.0
@@ -67,6 +69,7 @@ class LiveSource(ABC):
             source=f"{address.scheme}:{address.path}",
         )
         self.format = self.format_of(address)
+        self.settings = replace(self.settings, context=outside_context(address, [self.format.name]))
         self.timed = self.format.timed
         self.idle = address.milliseconds("idle", 5000)
         self.retry = address.milliseconds("retry", 60_000)

@@ -17,6 +17,7 @@ from squall.rdf import ALWAYS, Event, Term
 from squall.streams.address import Address
 from squall.streams.formats import MAX_UNIT_BYTES, Format, format_named, infer_format
 from squall.streams.formats.fast_ntriples import PredicateFilter
+from squall.streams.formats.jsonld_contexts import outside_context
 from squall.streams.formats.reading import DocumentPosition, ReadProgress, Settings, can_begin_anywhere
 from squall.streams.sources import reader_process
 from squall.streams.sources.byte_streams import WaitPolicy
@@ -224,17 +225,18 @@ LOSS_RISK = "events since the last checkpoint are lost if the run is killed"
 class FileSource:
     """A file, a named pipe, or standard input (the path ``-``).
 
-    Options: ``format``; ``stream`` (an IRI); ``time`` (integer ms, for untimed statements); ``idle`` (ms); and
-    ``follow=yes``: the lines that are added to a file of lines are read, every ``poll`` ms (500). A line is read when
-    it is complete.
+    Options: ``format``; ``context`` (a file, for JSON-LD); ``stream`` (an IRI); ``time`` (integer ms, for untimed
+    statements); ``idle`` (ms); and ``follow=yes``: the lines that are added to a file of lines are read, every ``poll``
+    ms (500). A line is read when it is complete.
     """
 
     def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
-        address.only("format", "stream", "time", "idle", "follow", "poll", "ahead", *COMMON_OPTIONS)
+        address.only("format", "context", "stream", "time", "idle", "follow", "poll", "ahead", *COMMON_OPTIONS)
         self.uri = address.text
         self.path = address.path
         self.settings = _settings(address, time)
         self.format, self.compression = infer_format(self.path, self.settings.format)
+        self.settings = replace(self.settings, context=outside_context(address, [self.format.name]))
         is_pipe, self.size = _kind_of(self.path)
         follow = address.flag("follow")
         if follow:
@@ -298,7 +300,7 @@ class FolderSource:
     """
 
     def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
-        address.only("format", "stream", "time", "idle", "follow", "poll", "ahead", *COMMON_OPTIONS)
+        address.only("format", "context", "stream", "time", "idle", "follow", "poll", "ahead", *COMMON_OPTIONS)
         self.uri = address.text
         self.path = address.path
         self.settings = _settings(address, time)
@@ -319,6 +321,7 @@ class FolderSource:
         format_name = self.settings.format
         if format_name:
             formats = [format_named(format_name)[0]]
+        self.settings = replace(self.settings, context=outside_context(address, [format.name for format in formats]))
         self.timed = (self.follow and not format_name) or any(format.timed for format in formats)
         self.removals = any(format.removals for format in formats)
         self.messages = any(format.messages for format in formats)  # all or none, since names do not show it
