@@ -109,3 +109,19 @@ def test_no_limit_is_none(plan: Plan, spark_jobs: list[str]) -> None:
     options = Options(conf=((MAX_FILES_PER_TRIGGER, "0"),))
     assert len(list(squall.build(plan, "spark", options).run([facts]))) == 2
     assert len(spark_jobs) == 1
+
+
+def test_one_task_runs_a_recursion_over_a_share_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the bound is set, sixteen times as much; where nothing is shuffled in a recursion, on a cluster, or with
+    little memory, as much as ever."""
+    from squall.builders.distributed.plan.stages import Stage
+    from squall.builders.spark import settings as module
+
+    plain, recursive = ([Stage(1, (), (), is_iterated, False, False)] for is_iterated in (False, True))
+    for memory, expected in ((24 << 30, 2 << 30), (1 << 30, 256 << 20)):
+        monkeypatch.setattr(module, "machine_memory", lambda memory=memory: memory)
+        assert settings([]).single_task_bytes(recursive, local=True) == expected
+        assert settings([]).single_task_bytes(recursive, local=False) == 16 << 20
+        assert settings([]).single_task_bytes(plain, local=True) == 16 << 20
+        assert settings([(MAX_SINGLE_TASK_BYTES, "100")]).single_task_bytes(recursive, local=True) == 1600
+        assert settings([(MAX_SINGLE_TASK_BYTES, "0")]).single_task_bytes(recursive, local=True) == -1

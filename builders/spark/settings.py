@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from squall.builders.runtime.tuning import Tuning
 from squall.errors import UsageError, did_you_mean
+from squall.process.memory import machine_memory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +29,13 @@ All input must be files that workers read directly, and the state must have no m
 RECURSION_FACTOR = 16
 """On one machine, one task takes this many times as many bytes if the plan has a recursion with a shuffle inside.
 
-Iterations are more work than that: each shuffles all derived rows, and stores the state of its joins."""
+Iterations are more work than that: each shuffles all derived rows, and stores the state of its joins. Without
+`MAX_SINGLE_TASK_BYTES` it takes a share of the memory, if that is more."""
+_SHARE_OF_MEMORY = 12
+"""One task of a recursion takes a twelfth of the machine's memory as input: about one half of it for its state, which
+has been measured to take six to seven bytes for each byte of N-Triples (docs/decisions/0050-recursion-in-one-task.md).
+Iterations take more."""
+_DEFAULT_SINGLE_TASK_BYTES = 1 << 24
 MAX_CACHED_STATE_ROWS = "spark.squall.maxCachedStateRows"
 """The most rows of state that a Python worker caches from one micro-batch to the next. It reads the rest from the
 checkpoint. Default: 1,000,000. 0: none."""
@@ -61,11 +68,12 @@ DEFAULT_TUNING = SparkTuning()
 
 @dataclass(frozen=True)
 class Settings:
-    """The values of the settings, each named after its constant; `skew_threshold` is None where it is not set."""
+    """The values of the settings, each named after its constant; `skew_threshold` and `max_single_task_bytes` are None
+    where they are not set."""
 
     max_files_per_trigger: int = 0
     max_single_task_rows: int = 50_000
-    max_single_task_bytes: int = 1 << 24
+    max_single_task_bytes: int | None = None
     max_cached_state_rows: int = 1_000_000
     max_broadcast_rows: int = 10_000
     skew_threshold: float | None = None
@@ -77,8 +85,11 @@ class Settings:
             stages: the stages of the plan.
             local: whether all tasks run on one machine, where the same worker runs them each time.
         """
-        factor = RECURSION_FACTOR if local and any(stage.recursive for stage in stages) else 1
-        return self.max_single_task_bytes * factor or -1
+        size = _DEFAULT_SINGLE_TASK_BYTES if self.max_single_task_bytes is None else self.max_single_task_bytes
+        if local and any(stage.recursive for stage in stages):
+            share = machine_memory() // _SHARE_OF_MEMORY if self.max_single_task_bytes is None else 0
+            size = max(size * RECURSION_FACTOR, share)
+        return size or -1
 
     def hot_key_share(self, tasks: int) -> float:
         """Returns the share of rows from which on a key counts as skewed; 0: no key does."""

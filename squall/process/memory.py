@@ -8,12 +8,14 @@ import re
 import resource
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 from squall.errors import UsageError
 
 _PREFIXES = "kMGT"
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?) ?(?P<prefix>[kmgt])(?P<binary>i?)b", re.IGNORECASE)
 _STATM = "/proc/self/statm"
+_MEMORY_MAX = "/sys/fs/cgroup/memory.max"
 _MAX_BYTES_OF_STATM = 128
 
 
@@ -34,6 +36,14 @@ class ResidentMemory:
     def __del__(self) -> None:
         if self._file is not None:
             os.close(self._file)
+
+
+def machine_memory() -> int:
+    """Returns the main memory of this machine, or of its container if that may use less (cgroups v2), in bytes."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):  # no container, or one without a limit ("max")
+        return min(memory, int(Path(_MEMORY_MAX).read_text(encoding="ascii")))
+    return memory
 
 
 def release_memory() -> None:

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from squall.rdf import Event
+from squall.streams.formats.reading import Settings
 from squall.streams.sources.files import FileSource, FolderSource, ReadableOnce, Source
 
 
@@ -24,6 +25,8 @@ class StaticData:
         self.uri = source.uri
         self.reading = source.reading
         self._files = _files(source)
+        settings = getattr(source, "settings", None)  # a plug-in may have none
+        self._context = settings.context if isinstance(settings, Settings) else ""
         batches = source.read_once() if isinstance(source, ReadableOnce) else source.batches()
         self._events = (event for batch in batches for event in batch)
 
@@ -34,9 +37,9 @@ class StaticData:
         return next(self._events)
 
     def digests(self) -> dict[str, str]:
-        """Returns the SHA-256 of the files by the address, or ``""`` for what is in no file
+        """Returns the SHA-256 of the files and of their context by the address, or ``""`` for what is in no file
         (`squall.contracts.HasDigests`)."""
-        return {self.uri: _digest(self._files) if self._files else ""}
+        return {self.uri: _digest(self._files, self._context) if self._files else ""}
 
 
 class AllStaticData:
@@ -68,8 +71,8 @@ def _files(source: Source) -> Sequence[str]:
     return []
 
 
-def _digest(paths: Sequence[str]) -> str:
-    result = hashlib.sha256()
+def _digest(paths: Sequence[str], context: str) -> str:
+    result = hashlib.sha256(context.encode())
     for path in paths:
         with open(path, "rb") as file:
             content = hashlib.file_digest(file, "sha256").hexdigest()
