@@ -23,6 +23,8 @@ from tests.test_same_as import (
     LINKS_OF_MARY,
     NAMES_OF_MARY,
     PATTERNS,
+    PATTERNS_OF_NAMES,
+    PATTERNS_OF_RESOURCES,
     PROPERTIES,
     QUERY_FOR_MARY,
     RULES,
@@ -40,6 +42,7 @@ from tests.test_same_as import (
 )
 
 Answers = list[tuple[int, Any]]
+ALL_PATTERNS = (*PATTERNS, *PATTERNS_OF_NAMES, *PATTERNS_OF_RESOURCES)
 
 
 def check_projection(language: str, actual: Answers, by_representative: Answers, cliques: Cliques) -> None:
@@ -69,7 +72,7 @@ def test_projected_to_cliques_they_are_the_answers_by_representative(language: s
         check_projection(language, actual, expected, cliques)
         assert shown(distributed(by_name["provenance"], stream, same, seed)) == shown(actual)
 
-    hold(law, many, stream=events(), same=statements(), pattern=st.sampled_from(PATTERNS), seed=st.integers(0, 100))
+    hold(law, many, stream=events(), same=statements(), pattern=st.sampled_from(ALL_PATTERNS), seed=st.integers(0, 100))
 
 
 @examples(20)
@@ -246,7 +249,7 @@ def test_what_follows_by_a_schema_follows_for_cliques(language: str, options: di
         )
         check_projection(language, actual, expected, cliques)
 
-    chosen = [pattern for pattern in PATTERNS if "*" not in pattern]
+    chosen = [pattern for pattern in ALL_PATTERNS if "*" not in pattern]
     hold(law, many, stream=events(), same=statements(), schema=schemas(), pattern=st.sampled_from(chosen))
 
 
