@@ -12,10 +12,11 @@ from squall.builders.local.checkpoint import CHECKPOINT_FILE
 from squall.builders.local.job import build
 from squall.builders.spark.store import META, _meaning, check_owner
 from squall.contracts import Options, saved_planning
-from squall.errors import BuilderError
+from squall.errors import BuilderError, SourceError
 from squall.plan import Plan, Planning
 from squall.plan.cardinality import Statistics
 from squall.rdf import Event, iri, triple
+from squall.streams import open_static
 from tests.conftest import Squall
 
 A, B = "[a: (?x <urn:p> ?y) -> (?x <urn:q> ?y)]", "[b: (?x <urn:p> ?y) (?y <urn:p> ?z) -> (?x <urn:r> ?z)]"
@@ -198,3 +199,13 @@ def test_other_static_data_are_refused(squall: Squall, tmp_path: Path, builder: 
     assert run(3, rooms, folder)[0] == 0
     outputs = (tmp_path / "out.nt").read_text().splitlines()
     assert sorted(outputs) == [f"<urn:s{day}> <urn:q> <urn:house> ." for day in (1, 2, 3)]
+
+
+def test_static_data_that_are_gone_are_an_error_of_their_source(tmp_path: Path) -> None:
+    file = tmp_path / "rooms.nt"
+    file.write_text(ROOMS)
+    static = open_static(str(file))
+    file.unlink()
+    plan = planned(A)
+    with pytest.raises(SourceError, match=f"`{file}` cannot be read: No such file"):
+        list(squall.run(plan, [], static=static, options=Options(checkpoint=tmp_path / "state")))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
+from squall.errors import SourceError
 from squall.rdf import Event
 from squall.streams.formats.reading import Settings
 from squall.streams.sources.files import FileSource, FolderSource, ReadableOnce, Source
@@ -38,7 +39,7 @@ class StaticData:
 
     def digests(self) -> dict[str, str]:
         """Returns the SHA-256 of the files and of their context by the address, or ``""`` for what is in no file
-        (`squall.contracts.HasDigests`)."""
+        (`squall.contracts.HasDigests`). Raises SourceError if a file is not there any more."""
         return {self.uri: _digest(self._files, self._context) if self._files else ""}
 
 
@@ -74,7 +75,10 @@ def _files(source: Source) -> Sequence[str]:
 def _digest(paths: Sequence[str], context: str) -> str:
     result = hashlib.sha256(context.encode())
     for path in paths:
-        with open(path, "rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
+        try:
+            with open(path, "rb") as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise SourceError(f"`{path}` cannot be read: {error.strerror}") from error
         result.update(f"{Path(path).name} {content}\n".encode())
     return result.hexdigest()
