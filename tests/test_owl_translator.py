@@ -124,6 +124,21 @@ def test_the_rules_of_axioms_can_be_written(axioms: str, data: str, expected: st
 
 
 @pytest.mark.parametrize(
+    ("axioms", "expected"),
+    [
+        ("ClassAssertion(:A :x)", ""),
+        ("ClassAssertion(ObjectIntersectionOf(:A :B) :x)", ":x a :A , :B ."),
+        ("ClassAssertion(ObjectHasValue(:p :y) :x)", ":x :p :y ."),
+        ("SubClassOf(ObjectOneOf(:x) :C)", ":x a :C ."),
+    ],
+)
+def test_the_answer_has_what_follows_from_the_ontology_and_not_what_it_states(axioms: str, expected: str) -> None:
+    system = compiled(axioms)
+    assert derived(system, "") == set(facts(expected))
+    assert derived(squall.compile(written(system, "jena"), lexer="jena"), "") >= set(facts(expected))
+
+
+@pytest.mark.parametrize(
     ("axioms", "language", "message"),
     [
         ("ClassAssertion(:A _:x)", "jena", "the rule `assertions` cannot be written in `jena`: it has `_:x` as a node"),

@@ -91,7 +91,7 @@ class Axioms:
         rules: dict[System, None] = {}
         for axiom in self.ontology:
             self.expressions = Expressions(definitions, self.has_cases, self.keeps_apart)
-            is_stated = isinstance(axiom, tree.PropertyAssertion | tree.ClassAssertion)
+            is_stated = isinstance(axiom, tree.ClassAssertion) and isinstance(axiom.expression, tree.Class)
             axiom_rules = [self._normal(rule, is_stated) for rule in self._of(axiom)]
             self.issues += (AxiomIssue(axiom, issue) for issue in self.expressions.issues)
             for rule in axiom_rules:
