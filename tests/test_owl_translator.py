@@ -138,6 +138,21 @@ def test_the_answer_has_what_follows_from_the_ontology_and_not_what_it_states(ax
     assert derived(squall.compile(written(system, "jena"), lexer="jena"), "") >= set(facts(expected))
 
 
+@pytest.mark.parametrize("language", ["jena", "rifps", "rif"])
+def test_an_individual_with_two_names_differs_from_others_in_written_rules(language: str) -> None:
+    """Also where rules of equality derive facts of helpers for the other name."""
+    system = compiled("DifferentIndividuals(:x :y :z) FunctionalObjectProperty(:p)")
+    again = squall.compile(written(system, language), lexer=language)
+    for data, violators in ((":v :p :y , :w .", set()), (":v :p :y , :w . :w :p :x , :z .", {":x", ":z"})):
+        expected = {fact for name in violators for fact in facts(f"<urn:x-squall:eq-diff2> {V} {name} .")}
+        for each in (system, again):
+            assert {fact for fact in derived(each, data) if fact.predicate == rulesets.VIOLATED_BY} == expected
+
+
+def test_a_name_among_different_individuals_twice_is_a_violation() -> None:
+    assert derived(compiled("DifferentIndividuals(:x :y :x)"), "") == set(facts(f"<urn:x-squall:eq-diff2> {V} :x ."))
+
+
 @pytest.mark.parametrize(
     ("axioms", "language", "message"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -306,11 +307,15 @@ class Axioms:
         if len(members) == 2:
             self._facts.append(Pattern(members[0], DIFFERENT, members[1]))
             return
-        different, name = self._group("different"), literal("name")
-        self._facts += (Pattern(member, different, name) for member in members)
-        pair = tuple(Pattern(member, different, name) for member in (_X, _Y))
-        body = Body((*pair, Pattern(_X, SAME, _Y)), (differ_in_name(_X, _Y),))
-        yield system("eq-diff2", body, violation("eq-diff2", _X))
+        different = self._group("different")
+        # Members have numbers, for one may get other names: where rules read a helper as they read any property.
+        first, second = (self.expressions.fresh() for _ in range(2))
+        self._facts += (Pattern(member, different, literal(str(place))) for place, member in enumerate(members))
+        pair = (Pattern(_X, different, first), Pattern(_Y, different, second), Pattern(_X, SAME, _Y))
+        yield system("eq-diff2", Body(pair, (differ_in_name(first, second),)), violation("eq-diff2", _X))
+        for member, count in Counter(members).items():
+            if count > 1:
+                yield system("eq-diff2", Body(), violation("eq-diff2", member))
 
 
 def _mentions_equality(rule: System) -> bool:
