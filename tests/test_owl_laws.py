@@ -15,9 +15,11 @@ from squall.functions import lookup
 from squall.functions.datatypes import OWN
 from squall.lexers.owl import lexer, tree
 from squall.lexers.owl.mapping import ontology
+from squall.model import System
 from squall.plan import Plan
 from squall.rdf import ALWAYS, OWL, XSD, Event, Term, Triple, iri, is_literal, literal
 from squall.rdf.vocabulary import TYPE
+from squall.rulesets import HELPER
 from squall.translators.owl import translator
 from tests.laws import PLANNERS, examples, hold
 from tests.owl_rdf import triples_of
@@ -142,9 +144,18 @@ def closure(plan: Plan, triples: Iterable[Triple]) -> tuple[set[Triple], bool]:
 
 
 def _states_a_fact(axiom: tree.Axiom) -> bool:
-    if isinstance(axiom, tree.PropertyAssertion):
-        return not axiom.negative
-    return isinstance(axiom, tree.ClassAssertion | tree.SameIndividual)
+    match axiom:
+        case tree.PropertyAssertion(negative=negative):
+            return not negative
+        case tree.DifferentIndividuals(members=members):
+            return len(members) == 2
+        case _:
+            return isinstance(axiom, tree.ClassAssertion | tree.SameIndividual)
+
+
+def compiled(axioms: Iterable[tree.Axiom]) -> System:
+    """Returns the system of an ontology that runs alone."""
+    return rulesets.prepared(translator(tree.Ontology("o", axioms=tuple(axioms))), background=False)
 
 
 def check_law(schema: list[tree.Axiom], data: list[tree.Axiom], planner: str) -> None:
@@ -152,7 +163,7 @@ def check_law(schema: list[tree.Axiom], data: list[tree.Axiom], planner: str) ->
     graph, facts = triples_of(schema), triples_of(data)[1:]
     assert set(map(str, ontology(graph, "o").axioms)) == set(map(str, schema))
     expected, expected_violation = closure(generic(planner), [*graph, *facts])
-    own, violation = closure(squall.plan(translator(tree.Ontology("o", axioms=tuple(schema))), planner), facts)
+    own, violation = closure(squall.plan(compiled(schema), planner), facts)
     own |= set(triples_of(axiom for axiom in schema if _states_a_fact(axiom)))
     assert violation == expected_violation
     # From a contradiction anything follows: the rules go on in different ways.
@@ -172,13 +183,13 @@ def test_an_ontology_derives_what_owl2rl_derives_of_its_triples(planner: str, ma
 @pytest.mark.parametrize("language", ["jena", "rifps", "rif"])
 def test_rules_that_are_written_derive_the_same(language: str, many: int) -> None:
     def law(schema: list[tree.Axiom], data: list[tree.Axiom]) -> None:
-        system = translator(tree.Ontology("o", axioms=(*DECLARATIONS, *schema)))
+        system = compiled([*DECLARATIONS, *schema])
         written = plugins.load(plugins.TRANSLATORS, language).written(system)
         again = squall.compile(plugins.load(plugins.LEXERS, language).written(written), lexer=language)
-        if language == "jena":
-            again = rulesets.prepared(again, background=False)
         facts, stated = triples_of(data)[1:], set(triples_of(axiom for axiom in schema if _states_a_fact(axiom)))
         own, by_rules = (closure(squall.plan(each), facts)[0] | stated for each in (system, again))
+        if language == "jena":  # has no relations but those of triples
+            by_rules = {fact for fact in by_rules if not fact.predicate.startswith(HELPER)}
         assert own == by_rules
 
     hold(law, many, schema=st.lists(axioms, min_size=2, max_size=6), data=st.lists(assertions, min_size=4, max_size=9))
