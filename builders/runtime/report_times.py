@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
 from squall.model import Source
+from squall.model.windows import Window
 from squall.plan.operators import DerivedStream, Sink
 from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, Event
 
@@ -19,6 +20,8 @@ class ReportSchedule:
     def __init__(self, op: Sink | DerivedStream) -> None:
         self.sources = tuple(dict.fromkeys(op.sources))
         self.report = op.report
+        self.affected_windows: dict[tuple[str, str], tuple[tuple[Source, Window], ...]] = {}
+        """The sources that events of a stream and graph affect, with their windows of the stream."""
         self.single_times: list[int] = [ALWAYS]
         self.grid_heap: list[tuple[int, int]] = []
         """(next instant, step) of each window grid that has instants to come."""
@@ -51,11 +54,22 @@ class ReportSchedule:
     def add(self, events: Iterable[Event]) -> None:
         """Adds the instants of those events that the sources read."""
         for event in events:
-            is_instant = event.stream != HEARTBEAT and event.time != ALWAYS
-            for source in self.sources if is_instant else ():
-                if source.is_affected_by(event):
-                    self.first_time = event.time if self.first_time is None else self.first_time
-                    self._add(event, source)
+            if event.time == ALWAYS:
+                continue
+            place = event.stream, event.graph
+            affected = self.affected_windows.get(place)
+            if affected is None:
+                affected = self.affected_windows[place] = self._affected_by(event)
+            for source, window in affected:
+                self.first_time = event.time if self.first_time is None else self.first_time
+                self._add(event, source, window)
+
+    def _affected_by(self, event: Event) -> tuple[tuple[Source, Window], ...]:
+        """Returns the sources that an event may change, by its stream and graph, each with its window."""
+        if event.stream == HEARTBEAT:
+            return ()
+        sources = (source for source in self.sources if source.is_affected_by(event))
+        return tuple((source, source.window_of(event.stream)) for source in sources)
 
     def add_instant(self, time: int) -> None:
         """Adds an instant (integer ms). `ALWAYS` is reported again even if it was reported before."""
@@ -65,14 +79,16 @@ class ReportSchedule:
         if not self.report.is_periodic:
             heappush(self.single_times, time)
 
-    def _add(self, event: Event, source: Source) -> None:
+    def _add(self, event: Event, source: Source, window: Window) -> None:
         if event.removed:
             self.add_instant(event.time)
-        place = source, event.stream
-        window = source.window_of(event.stream)
-        instants, position = window.change_instants(event.time, len(event.facts), self.positions.get(place))
-        if position is not None:
-            self.positions[place] = position
+        if window.has_sequential_instants:
+            place = source, event.stream
+            instants, position = window.change_instants(event.time, len(event.facts), self.positions.get(place))
+            if position is not None:
+                self.positions[place] = position
+        else:
+            instants, _ = window.change_instants(event.time)
         if isinstance(instants, range):
             self._add_grid(instants[0], instants.step, instants[-1])
             return

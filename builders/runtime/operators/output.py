@@ -88,7 +88,10 @@ class OutputOperator(EventTimeOperator):
         """
         assert self.instants is not None
         ranked: list[tuple[str, Output]] = []
+        has_marks = bool(self.queries) or self.report.only_changes
         for instant in self.instants.pop_until(now) if instants is None else instants:
+            if not (self.counts or has_marks) and self.changes.next_time > instant:
+                continue  # nothing is there, as at most instants of a pattern over time
             self._apply_until(instant)
             if self._is_reported():
                 ranked += self._evaluation(instant)
