@@ -30,6 +30,7 @@ from squall.plan.operators import (
     Match,
     Project,
     Select,
+    SequenceJoin,
     Sink,
     TableFunction,
     TransitiveClosure,
@@ -80,10 +81,14 @@ class _Partitioner:
         return Node(node.id, node.op, tuple(edges))
 
     def _partition(self, node: Node) -> Columns | None:
+        # In one piece: a case for each kind of operator.
         match node.op:
             case Join(on=on) | LeftJoin(on=on) | AntiJoin(on=on):
                 copied = node.op.copied([self.widths[edge.node] for edge in node.inputs])
                 return positions(copied, tuple(left for left, _ in self._partition_join(node, on)))
+            case SequenceJoin(keys=keys, keep=keep):
+                self.edge_columns.update(((node.id, port), key) for port, key in enumerate(keys))
+                return positions(keep, keys[0])
             case Distinct():
                 return self._facts_partitioning(node.id)
             case DerivedStream():

@@ -31,6 +31,7 @@ from squall.model import (
     Optional,
     Pattern,
     Predicate,
+    SequenceJoin,
     Source,
     System,
     TableFunction,
@@ -67,6 +68,7 @@ from squall.planners.lowering.rule_plans import (
     match_node,
     match_of,
     scan_nodes,
+    sequence_join,
     stores_rows,
     unit,
 )
@@ -293,6 +295,8 @@ class _RetePlanner:
         match joinable:
             case Pattern() | AtomPattern():
                 return self._pattern(joinable, system, unique, matches)
+            case SequenceJoin(sides=sides):
+                forms = self._sequence_join(joinable, [self.forms(side, True) for side in sides], system)
             case Union(branches=branches):
                 forms = self._union([self.forms(branch, needs_multiplicity, correlated) for branch in branches])
             case System():
@@ -323,6 +327,16 @@ class _RetePlanner:
         trials = [(union(Draft(digest), rows_list), rows_list) for rows_list in islice(combinations, MAX_ORDERS)]
         least, combination = min(trials, key=_trial_order)
         union(self.draft, combination)
+        return list(dict.fromkeys(rows for rows, _ in trials if rows.node == least.node))
+
+    def _sequence_join(self, part: SequenceJoin, sides: Sequence[Sequence[Rows]], system: System) -> list[Rows]:
+        """Returns the rows of a sequence join, in each form: of the forms of its sides those with the least node."""
+        trials = [
+            (sequence_join(Draft(digest), part, rows_list, system), rows_list)
+            for rows_list in islice(product(*sides), MAX_ORDERS)
+        ]
+        least, rows_list = min(trials, key=_trial_order)
+        sequence_join(self.draft, part, rows_list, system)
         return list(dict.fromkeys(rows for rows, _ in trials if rows.node == least.node))
 
     # Predicates

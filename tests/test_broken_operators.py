@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, get_args
 
 import pytest
@@ -48,16 +48,18 @@ from squall.model import (
     TableFunction,
     Union,
     Variable,
+    map_parts,
     with_windows,
 )
 from squall.model import Filter as Holds
-from squall.model.windows import CountWindow, HoppingWindow, SlidingWindow
+from squall.model.windows import CountWindow, ElementWindow, HoppingWindow, SlidingWindow
 from squall.plan import Input, Node, Plan
 from squall.plan import operators as ops
 from squall.plan.validation import check
 from squall.rdf import FOREVER, Event, Term, iri
 from squall.testing.check import assert_as_oracle
 from squall.testing.streams import stream
+from squall.translators.sparql.time_patterns import Part, Seq, Step, Within, compiled
 
 E = "http://example.org/"
 X, Y, Z = map(Variable, "xyz")
@@ -198,6 +200,37 @@ def works_as(kind: type[Operator]) -> Damage:
     return damage
 
 
+def rewritten(**fields: Any) -> Damage:
+    """Changes fields of the node of a sequence join."""
+
+    def damage(op: Any) -> None:
+        op.pairing.op = replace(op.pairing.op, **fields)
+
+    return damage
+
+
+def in_sequence(within: int | None = None, **parts: Any) -> System:
+    """Returns a query for a :p and a later :q."""
+    seq = Seq(Step(part(P)), Step(part(Q)), **parts)
+    helpers, match = compiled(_by_element(Within(seq, within)), "q")
+    query = System("q", (), (match,), consequences=(ALL,), reentrant=False)
+    return System(subsystems=(*helpers, query), output="rstream")
+
+
+def _by_element(component: Any) -> Any:
+    """Returns a pattern over time whose steps read what arrives at an instant."""
+    if isinstance(component, Source):
+        return replace(component, window=ElementWindow())
+    if isinstance(component, System):
+        return map_parts(component, _by_element)
+    if isinstance(component, tuple):
+        return tuple(map(_by_element, component))
+    if not is_dataclass(component) or isinstance(component, type):
+        return component
+    changes = {item.name: _by_element(getattr(component, item.name)) for item in fields(component)}
+    return replace(component, **changes)
+
+
 class _Deaf(AppendOnlyDistinct):
     """A row that was valid once is known for good."""
 
@@ -293,6 +326,21 @@ CASES = {
     "a multiway join whose rows never end": Case(
         ops.MultiwayJoin, answering(for_ever),
         with_windows(replace(rule(*STAR), output="dstream"), SlidingWindow(4)),
+    ),
+    "a sequence join that pairs what is far apart": Case(
+        ops.SequenceJoin, rewritten(max_gap=None), in_sequence(max_gap=1), "1 :a :p :b\n3 :b :q :c\n4 :b :q :d",
+    ),
+    "a sequence join that pairs all": Case(
+        ops.SequenceJoin, rewritten(selection="each"), in_sequence(), "1 :a :p :b\n2 :b :q :c\n4 :b :q :d",
+    ),
+    "a sequence join that forgets what was between": Case(
+        ops.SequenceJoin, changed_input(lambda port, deltas: deltas if port < 2 else []),
+        in_sequence(between=(Part(Step(part(pattern(Y, "p", Z))), wanted=False),)),
+        "1 :a :p :b\n2 :b :p :c\n4 :b :q :c",
+    ),
+    "a sequence join whose rows never end": Case(
+        ops.SequenceJoin, changed_input(lambda port, deltas: for_ever(deltas)),
+        in_sequence(within=2), "1 :a :p :b\n7 :b :q :c",
     ),
     "a left join that has only pairs": Case(
         ops.LeftJoin, answering(lambda deltas: [e for e in deltas if None not in e]),

@@ -122,8 +122,9 @@ def test_the_kinds_of_operator_states_never_change() -> None:
         "DRedDistinct": "dred-distinct", "TimeDependentOperator": "time-dependent",
         "DeadlineOperator": "time-dependent",
         "TransitiveClosureOperator": "transitive-closure", "GroupOperator": "group", "SliceOperator": "slice",
+        "SequenceJoinOperator": "sequence-join",
         "UpdateOperator": "update", "InsertedFacts": "inserted-facts", "Links": "links",
-        "DerivedStreamOperator": "derived-stream",
+        "DerivedStreamOperator": "derived-stream", "OccurrenceStreamOperator": "derived-stream",
         "OutputOperator": "output", "AppendOnlySolutionOutput": "output", "AppendOnlyOutput": "append-only-output",
         "DiffedState": "snapshot",
     }  # fmt: skip

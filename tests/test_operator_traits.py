@@ -34,6 +34,7 @@ from squall.plan.operators import (
     Project,
     Scan,
     Select,
+    SequenceJoin,
     Sink,
     Slice,
     TableFunction,
@@ -56,7 +57,8 @@ EQUAL = Invoke("urn:x-squall:jena:equal", (Column(0), Column(1)))
 COUNT = Aggregate("count", Column(1))
 SAMPLES: tuple[Operator, ...] = (
     Scan(Source()), Match((0, P, 1)), Join(((1, 0),), (0, 3)), MultiwayJoin(((1,), (0,), (0,)), (0, 3, 5)),
-    LeftJoin(((1, 0),), (0, 1, 3), EQUAL), AntiJoin(((1, 0),)), Union(),
+    LeftJoin(((1, 0),), (0, 1, 3), EQUAL), AntiJoin(((1, 0),)),
+    SequenceJoin(((0, 0),), ((0,), (0,)), (0, 1, 3), (1, 1, 1)), Union(),
     Project((1, None)), ConstantFilter(1, P), Filter(EQUAL), Filter(EQUAL, timed=True),
     Extend(Column(1)), Extend(Column(1), keep_unbound=True), TableFunction(MEMBERS, (Column(0), Column(1)), 2), Unit(),
     Distinct(2), Group((1,), (COUNT,)), Slice(((Column(1), False),), keys=(0,)), TransitiveClosure(),
@@ -129,7 +131,7 @@ def test_stable_names_of_operators_never_change() -> None:
     prefixes = {STABLE_NAMES.get(kind, kind.__name__): prefix for kind, prefix in ID_PREFIXES.items()}
     assert prefixes == {
         "Read": "scan", "Match": "match", "Join": "join", "MultiwayJoin": "multiwayjoin",
-        "LeftJoin": "leftjoin", "AntiJoin": "antijoin",
+        "LeftJoin": "leftjoin", "AntiJoin": "antijoin", "SequenceJoin": "sequencejoin",
         "Union": "union", "Project": "project", "Where": "constantfilter", "Test": "filter", "Extend": "extend",
         "Apply": "tablefunction", "Unit": "unit", "Distinct": "distinct", "Group": "group", "Slice": "slice",
         "Closure": "transitiveclosure", "Emit": "construct", "Answer": "select", "Update": "update",

@@ -37,6 +37,7 @@ from squall.builders.runtime.operators.join import AntiJoinOperator, JoinOperato
 from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
 from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
 from squall.builders.runtime.operators.scan import ScanOperator
+from squall.builders.runtime.operators.sequence_join import SequenceJoinOperator
 from squall.builders.runtime.operators.state import Stateful
 from squall.builders.runtime.operators.update import InsertedFacts, UpdateOperator
 from squall.builders.runtime.report_times import ReportSchedule
@@ -64,6 +65,7 @@ from squall.rdf import ALWAYS, FOREVER, Event, Triple, iri
 from squall.testing import assert_as_oracle
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from squall.testing.streams import stream
+from squall.translators.sparql.time_patterns import Part, Step
 from tests.laws import PLANNERS, examples, examples_of, hold
 from tests.snapshots import INSTANTS, at, delta_lists
 from tests.test_broken_operators import (
@@ -80,6 +82,7 @@ from tests.test_broken_operators import (
     X,
     Y,
     Z,
+    in_sequence,
     part,
     pattern,
     rule,
@@ -235,6 +238,16 @@ LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]]
     "the right of a join": (without(JoinOperator, 1), rule(P, Q, then=Select((X, Z))), "1 :b :q :c\n2 :a :p :b"),
     "the first of a star": (without(MultiwayJoinOperator, 0), THREE, "1 :a :p :b\n2 :a :q :b\n3 :a :r :b"),
     "the last of a star": (without(MultiwayJoinOperator, 2), THREE, "1 :a :r :b\n2 :a :q :b\n3 :a :p :b"),
+    "what something may follow": (
+        without(SequenceJoinOperator, 0),
+        in_sequence(),
+        "1 :a :p :b\n2 :b :q :c",
+    ),
+    "what was between": (
+        without(SequenceJoinOperator, 2),
+        in_sequence(between=(Part(Step(part(pattern(Y, "p", Z))), wanted=True),)),
+        "1 :a :p :b\n2 :b :p :c\n4 :b :q :c",
+    ),
     "the left of a negation": (
         without(AntiJoinOperator, 0),
         replace(rule(P, predicates=(NOT_Q,)), output="dstream"),

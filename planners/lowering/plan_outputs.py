@@ -89,6 +89,7 @@ class _SinkSpec(NamedTuple):
         name: The name of the query, if it derives facts: each query has a set of its own.
         stream: The derived stream.
         snapshot_spec: The output specification, if it matters whether its whole answer has changed or is empty.
+        internal: Whether only the program reads the stream, so that there is no sink.
     """
 
     output: str
@@ -97,6 +98,7 @@ class _SinkSpec(NamedTuple):
     name: str = ""
     stream: str = ""
     snapshot_spec: OutputSpec | None = None
+    internal: bool = False
 
     @property
     def output_key(self) -> tuple[str, str, Report, tuple[Source, ...]]:
@@ -115,9 +117,9 @@ def _sink_specs(system: System, ends: Iterable[RuleOutput]) -> dict[OutputSpec, 
 
 def _sink_spec_of(spec: OutputSpec, shapes_by_stream: Mapping[str, Shapes[str | None]]) -> _SinkSpec:
     read = _evaluation_sources(spec, shapes_by_stream) if spec.output == "rstream" else ()
-    identity = (spec.name, spec.stream) if spec.has_facts else ("", "")
+    identity = ("" if spec.internal else spec.name, spec.stream) if spec.has_facts else ("", "")
     snapshot_spec = spec if spec.output == "rstream" and spec.report.depends_on_whole_answer else None
-    return _SinkSpec(spec.output, spec.report, read, *identity, snapshot_spec)
+    return _SinkSpec(spec.output, spec.report, read, *identity, snapshot_spec, spec.internal)
 
 
 def _evaluation_sources(spec: OutputSpec, shapes_by_stream: Mapping[str, Shapes[str | None]]) -> tuple[Source, ...]:
@@ -154,7 +156,7 @@ def _add_sinks(
     inputs: dict[_SinkSpec, list[str]] = {}
     inserted: set[_SinkSpec] = set()
     for facts in derived_facts:
-        if facts.sink_spec is not None:
+        if facts.sink_spec is not None and not facts.sink_spec.internal:
             inputs.setdefault(facts.sink_spec, []).append(facts.node)
     for node, spec in ends:
         inputs.setdefault(sink_specs[spec], []).append(node)
@@ -343,6 +345,8 @@ def _add_evaluation_streams(draft: Draft, derived_facts: Sequence[Facts], evalua
             sources_by_spec.setdefault(place, []).append(node.op.source)
     for sink_spec, stream_facts in _facts_by_stream(derived_facts).items():
         fact_nodes = sorted(facts.node for facts in stream_facts)
+        if not all(node in draft.nodes for node in fact_nodes):
+            continue  # an internal stream that nothing needs
         read_sources = sources_by_spec.setdefault((sink_spec.output_key, *fact_nodes), [])
         for evaluated_source in evaluated:
             is_followed = not evaluated_source.has_sequential_instants(sink_spec.stream) or any(

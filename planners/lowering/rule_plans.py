@@ -36,6 +36,7 @@ from squall.model import (
     Pattern,
     Predicate,
     Select,
+    SequenceJoin,
     Slice,
     System,
     TableFunction,
@@ -57,6 +58,7 @@ from squall.planners.lowering.columns import (
     expression_of,
     forbid_time,
     match_of,
+    natural_join,
     project,
     template_of,
     union,
@@ -154,6 +156,8 @@ class _WrittenOrderPlanner:
         match joinable:
             case Pattern() | AtomPattern():
                 return pattern_rows(self.draft, joinable, system, unique)
+            case SequenceJoin(sides=sides):
+                return sequence_join(self.draft, joinable, [self.solutions(side, True, True) for side in sides], system)
             case Union(branches=branches):
                 return union(
                     self.draft, [self.solutions(branch, needs_multiplicity, True, correlated) for branch in branches]
@@ -227,6 +231,59 @@ def match_node(draft: Draft, op: ops.Match, reads: Sequence[str], width: int, un
     """Returns the node with the rows of a `Match` of `width` columns, as a set if `unique`."""
     node = draft.add(op, *reads)
     return draft.add(ops.Distinct(by=width), node) if unique else node
+
+
+def sequence_join(draft: Draft, part: SequenceJoin, sides: Sequence[Rows], rule: System) -> Rows:
+    """Returns the pairs of a sequence join, with the columns of the left side followed by further ones of the right
+    side.
+
+    Args:
+        draft: The plan.
+        part: The sequence join.
+        sides: The rows of its sides, in the order of `SequenceJoin.sides`.
+        rule: The rule, for messages.
+
+    Raises:
+        PlannerError: A variable that has to be equal may be unbound.
+    """
+    left, right, *others = sides
+    pair, names = natural_join(left, right)
+    pair_names = (*left.names, *right.names)
+    forbid_time((part.condition,), "the condition of a sequence", rule)
+    between = []
+    for inner, rows in zip(part.between, others, strict=True):
+        on = tuple((pair_names.index(name), column) for column, name in enumerate(rows.names) if name in pair_names)
+        between.append(ops.Between(on, rows.names.index(inner.start), rows.names.index(inner.end), inner.wanted))
+    _check_bound(sides, part, rule)
+    keys = [name for name in left.names if all(name in rows.names for rows in sides)]
+    op = ops.SequenceJoin(
+        pair.on,
+        tuple(tuple(map(rows.names.index, keys)) for rows in sides),
+        pair.keep,
+        (
+            left.names.index(part.left_end),
+            right.names.index(part.right_start),
+            right.names.index(part.right_end),
+        ),
+        part.selection,
+        part.min_gap,
+        part.max_gap,
+        None if part.condition is None else condition_of(part.condition, pair_names),
+        tuple(between),
+    )
+    node = draft.add(op, *(rows.node for rows in sides))
+    return Rows(node, names, left.nullable | right.nullable, part.origin)
+
+
+def _check_bound(sides: Sequence[Rows], part: SequenceJoin, rule: System) -> None:
+    """Raises PlannerError if a variable that several sides of a sequence have may be unbound in one of them."""
+    for name in sorted({name for rows in sides for name in rows.nullable}, key=str):
+        if sum(name in rows.variables for rows in sides) > 1:
+            raise PlannerError(
+                f"rule `{rule.name}` compares `{name}`, which may be unbound, in a sequence",
+                part.origin or rule.origin,
+                "bind it in each part of the sequence, or give it another name in one of them",
+            )
 
 
 def unit(draft: Draft) -> Rows:

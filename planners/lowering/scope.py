@@ -17,6 +17,7 @@ from squall.model import (
     Pattern,
     Predicate,
     Select,
+    SequenceJoin,
     System,
     TableFunction,
     Union,
@@ -91,6 +92,8 @@ def always_bound(part: Joinable) -> Names:
             return frozenset(variables(part))
         case Union(branches=branches):
             return frozenset.intersection(*map(always_bound, branches)) if branches else frozenset()
+        case SequenceJoin(left=left, right=right):
+            return always_bound(left) | always_bound(right)
         case System(joinables=joinables, predicates=predicates, grouping=grouping):
             bound = _bound(joinables).union(*map(_assigned, predicates))
             if grouping is not None:

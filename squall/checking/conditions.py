@@ -23,6 +23,7 @@ from squall.model import (
     Insert,
     Joinable,
     Pattern,
+    SequenceJoin,
     System,
     Union,
     Variable,
@@ -226,5 +227,7 @@ def _nodes(part: Joinable) -> frozenset[Variable]:
             return frozenset()
         case Union(branches=branches):
             return frozenset.intersection(*map(_nodes, branches)) if branches else frozenset()
+        case SequenceJoin(left=left, right=right):
+            return _nodes(left) | _nodes(right)
         case System(joinables=joinables):
             return frozenset(visible(part)).intersection(frozenset[Variable]().union(*map(_nodes, joinables)))

@@ -15,6 +15,7 @@ from squall.model import (
     Negation,
     Optional,
     Pattern,
+    SequenceJoin,
     System,
     Union,
     Variable,
@@ -51,7 +52,7 @@ def _variable_groups(rule: System) -> dict[Variable, Variable]:
     counts = Counter(mentions((rule.joinables, rule.predicates)))
     for part in walk(rule):
         match part:
-            case Union() | System():
+            case Union() | SequenceJoin() | System():
                 continue
             case Optional(condition=condition):
                 _connect(list(mentions(condition)), parents)
@@ -96,6 +97,8 @@ def _is_small(part: Joinable) -> bool:
             return not any(mentions(part))
         case Union(branches=branches):
             return all(map(_is_small, branches))
+        case SequenceJoin():
+            return False
         case System(grouping=grouping, slice=slice):
             single = (grouping is not None and not grouping.keys) or (slice is not None and slice.limit == 1)
             return single or all(map(_is_small, part.joinables))

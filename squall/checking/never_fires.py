@@ -14,7 +14,9 @@ from squall.model import (
     Exists,
     FactPattern,
     Insert,
+    Joinable,
     Pattern,
+    SequenceJoin,
     Source,
     System,
     Union,
@@ -69,10 +71,12 @@ class _Firing:
         missing_readings = (self._missing_in(subpart, part.sources) for subpart in (*part.joinables, *subqueries))
         return next((reading for reading in missing_readings if reading is not None), None)
 
-    def _missing_in(self, part: FactPattern | Union | System, sources: tuple[Source, ...]) -> Reading | None:
+    def _missing_in(self, part: Joinable, sources: tuple[Source, ...]) -> Reading | None:
         match part:
             case System():
                 return self.missing(part)
+            case SequenceJoin(left=left, right=right):
+                return self.missing(left) or self.missing(right)
             case Union(branches=branches):
                 missing = [self.missing(branch) for branch in branches]
                 return None if None in missing or not missing else missing[0]

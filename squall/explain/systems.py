@@ -9,6 +9,7 @@ from squall import model as tps
 from squall.explain.words import aggregate_label, constant_label, function_name, slice_label, source_label
 from squall.model import OutputSpec, System, output_specs
 from squall.model.reports import report_label
+from squall.model.windows import duration
 from squall.wording import counted
 
 
@@ -27,7 +28,8 @@ def lines(system: System) -> Iterator[str]:
     visible_specs = [spec for spec in specs if spec.rules] or specs[:1]
     for number, spec in enumerate(visible_specs):
         yield from [""] if number else []
-        stream = f" of the stream <{spec.stream}>" if spec.stream else ""
+        internal = "internal " if spec.internal else ""
+        stream = f" of the {internal}stream <{spec.stream}>" if spec.stream else ""
         yield f"output {spec.output}{report_label(spec.report)}{stream}"
         yield from _rules(spec)
 
@@ -77,11 +79,27 @@ def _joinable(joinable: tps.Joinable) -> Iterator[str]:
             for index, branch in enumerate(branches):
                 yield "or" if index else "union"
                 yield from _indented(_body(branch))
+        case tps.SequenceJoin():
+            yield from _sequence(joinable)
         case System():
             yield joinable.name or "subquery"
             yield from _indented(_body(joinable))
         case tps.Pattern() | tps.AtomPattern():
             yield _fact(joinable)
+
+
+def _sequence(sequence: tps.SequenceJoin) -> Iterator[str]:
+    most = "" if sequence.max_gap is None else f", at most {duration(sequence.max_gap)}"
+    least = "" if sequence.min_gap == 1 else f", at least {duration(sequence.min_gap)}"
+    yield f"sequence, {sequence.selection}: from {sequence.left_end} to {sequence.right_start}{least}{most}"
+    yield from _indented(_body(sequence.left))
+    yield "then"
+    yield from _indented(_body(sequence.right))
+    for part in sequence.between:
+        yield f"with {'some' if part.wanted else 'none'} of these between, from {part.start} to {part.end}"
+        yield from _indented(_body(part.system))
+    if sequence.condition is not None:
+        yield from _labelled("condition", [_expression(sequence.condition)])
 
 
 def _predicate(predicate: tps.Predicate) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from squall import functions
 from squall.model import Arrivals, Graph, Graphs, Source
 from squall.model.reports import report_label
-from squall.model.windows import LANDMARK, Window
+from squall.model.windows import LANDMARK, Window, duration
 from squall.plan import Input, Node, Plan
 from squall.plan import operators as pps
 from squall.plan.node_metrics import NodeMetric, PlanMetrics
@@ -64,6 +64,8 @@ def operator_label(op: pps.Operator) -> str:
         case pps.LeftJoin(on=on, keep=keep, condition=condition):
             suffix = f", if {_expression(condition)}" if condition else ""
             return f"{_join('left join', on)}, output {_columns(keep) or 'no columns'}{suffix}"
+        case pps.SequenceJoin():
+            return _sequence(op)
         case pps.AntiJoin(on=on):
             return _join("anti join", on)
         case pps.Project(columns=columns):
@@ -172,6 +174,20 @@ def _group(keys: tuple[int, ...], aggregates: tuple[pps.Aggregate, ...]) -> str:
         for aggregate in aggregates
     ]
     return f"{label}: {', '.join(calls)}" if calls else label
+
+
+def _sequence(op: pps.SequenceJoin) -> str:
+    left_end, right_start, _ = op.times
+    gap = f", by at least {duration(op.min_gap)}" if op.min_gap > 1 else ""
+    gap += "" if op.max_gap is None else f", by at most {duration(op.max_gap)}"
+    between = (
+        f", with {'some' if part.wanted else 'none'} of input {port} between" for port, part in enumerate(op.between, 3)
+    )
+    condition = "" if op.condition is None else f", if {_expression(op.condition)}"
+    return (
+        f"{_join('sequence join', op.on)}, {op.selection}, right ${right_start} after left ${left_end}{gap}"
+        f"{''.join(between)}{condition}, output {_columns(op.keep) or 'no columns'}"
+    )
 
 
 def _join(kind: str, on: tuple[tuple[int, int], ...]) -> str:

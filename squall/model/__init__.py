@@ -30,7 +30,8 @@ from squall.model.patterns import UNNAMED, AtomPattern, FactPattern, Pattern, Sl
 from squall.model.reading import documents, is_initial, is_update, rules, streams, variables, visible, warnings
 from squall.model.reports import CLOSE, Report
 from squall.model.rewriting import map_parts
-from squall.model.sources import ARRIVAL, GRAPH, GRAPH_EXISTS, Arrivals, Graph, Graphs, Source
+from squall.model.sequences import Between, SequenceJoin
+from squall.model.sources import ARRIVAL, GRAPH, GRAPH_EXISTS, Arrivals, Graph, Graphs, Occurrences, Source
 from squall.model.systems import Document, Joinable, Stream, System
 from squall.model.windowing import with_windows
 
@@ -44,6 +45,7 @@ __all__ = [
     "Arrivals",
     "Ask",
     "AtomPattern",
+    "Between",
     "Bind",
     "Call",
     "Consequence",
@@ -62,6 +64,7 @@ __all__ = [
     "Minus",
     "Negation",
     "NotExists",
+    "Occurrences",
     "Optional",
     "Order",
     "OutputSpec",
@@ -69,6 +72,7 @@ __all__ = [
     "Predicate",
     "Report",
     "Select",
+    "SequenceJoin",
     "Slice",
     "Slot",
     "Source",

@@ -13,6 +13,7 @@ from squall.model import (
     Construct,
     FactPattern,
     Graphs,
+    Occurrences,
     Pattern,
     Source,
     System,
@@ -109,7 +110,7 @@ def stream_shapes(rule: System, stream: str) -> Iterator[tuple[Shape, str | None
         if isinstance(consequence, Construct) and not consequence.internal:
             for template in consequence.template:
                 fact_shape = shape(template)
-                for source in (Source(stream), Graphs(stream), Arrivals(stream)):
+                for source in (Source(stream), Graphs(stream), Arrivals(stream), Occurrences(stream)):
                     yield from (
                         (read_shape, split_graph(fact_shape)[0]) for read_shape in shapes_read(fact_shape, source)
                     )
@@ -142,6 +143,9 @@ def shapes_read(shape: Shape, source: Source) -> tuple[Shape, ...]:
     match source:
         case Graphs():
             return tuple((relation_tag(GRAPH), name, *triple) for name in names)
+        case Occurrences():
+            is_atom = relation_tag_of(triple) is not None
+            return ((triple[0], None, *triple[1:]),) if is_atom else ()
         case Arrivals():
             return tuple((relation_tag(ARRIVAL), name, None, *triple) for name in names)
         case _:

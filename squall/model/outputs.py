@@ -22,6 +22,7 @@ class OutputSpec:
         stream: The derived stream of the answer, or ``""``.
         name: The name under which all facts are output (a query). ``""``: each fact has the name of a rule that derives
             it.
+        internal: Only the program reads the stream; see `System`.
     """
 
     rules: tuple[System, ...]
@@ -29,6 +30,7 @@ class OutputSpec:
     report: Report = CLOSE
     stream: str = ""
     name: str = ""
+    internal: bool = False
 
     @property
     def has_facts(self) -> bool:
@@ -49,7 +51,14 @@ def _output_specs(system: System, enclosing: OutputSpec, nested: bool = False) -
     own = tuple(_own_rules(system))
     names = {rule.name for rule in own if _makes_facts(rule)}
     name = names.pop() if nested and len(names) == 1 else ""
-    spec = OutputSpec(own, system.output or enclosing.output, system.report or enclosing.report, system.stream, name)
+    spec = OutputSpec(
+        own,
+        system.output or enclosing.output,
+        system.report or enclosing.report,
+        system.stream,
+        name,
+        system.internal,
+    )
     yield spec
     for inner in _with_own_output(system):
         yield from _output_specs(inner, spec, True)

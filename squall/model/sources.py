@@ -220,6 +220,32 @@ class Graphs(Source):
         return tuple(Atom(GRAPH, (name, *triple)) for triple in triples for name in names)
 
 
+@dataclass(frozen=True)
+class Occurrences(Source):
+    """The atoms of a derived stream, each with its time.
+
+    An atom ``R(x, ...)`` that the stream brings at the time ``t`` is read as ``R(t, x, ...)``, in the window of the
+    stream. ``t`` is an xsd:integer of milliseconds since the epoch. Triples, and what the stream has at `ALWAYS`, are
+    not read.
+    """
+
+    is_plain: ClassVar[bool] = False
+    prefix_width: ClassVar[int] = 1
+
+    @property
+    def reads_derived_facts(self) -> bool:
+        return False
+
+    def facts_read(
+        self, fact: Fact, stream: str, time: int, graph: str = "", derived: bool = False
+    ) -> tuple[Fact, ...]:
+        if time == ALWAYS or isinstance(fact, Triple):
+            return ()
+        moment = literal(str(time), XSD + "integer")
+        facts = super().facts_read(fact, stream, time)
+        return tuple(Atom(atom.relation, (moment, *atom.arguments)) for atom in facts if isinstance(atom, Atom))
+
+
 def _names(stream: str, graph: str, static: bool = False) -> tuple[Term, ...]:
     """Returns the names of the graphs that a fact is in."""
     own = (Term(graph),) if graph else ()

@@ -21,6 +21,7 @@ from squall.model import (
     Optional,
     OutputSpec,
     Pattern,
+    SequenceJoin,
     Source,
     System,
     Union,
@@ -79,6 +80,9 @@ def dependencies(system: System, verb: str | None = None, origin: Origin | None 
             case Union(branches=branches):
                 for branch in branches:
                     yield from dependencies(branch, verb, origin)
+            case SequenceJoin(sides=sides):
+                for side in sides:
+                    yield from dependencies(side, verb or "orders", joinable.origin or origin)
             case System():
                 yield from dependencies(joinable, verb, origin)
 

@@ -10,6 +10,7 @@ from squall.model.expressions import Grouping, Predicate, Slice, Union
 from squall.model.fixed_schema import FixedSchema
 from squall.model.patterns import FactPattern
 from squall.model.reports import Report
+from squall.model.sequences import SequenceJoin
 from squall.model.sources import Source
 from squall.rdf import Term
 from squall.rdf.cliques import Cliques
@@ -61,6 +62,7 @@ class System:
             means that of the enclosing system; of a program, ``istream`` and `CLOSE`. A system that has one of them, or
             a `stream`, has an answer of its own (`output_specs`).
         stream: The IRI (without brackets) of the derived stream whose events are the facts of the answer, or ``""``.
+        internal: The derived stream is read by the program only: its facts are no output.
         documents: The documents to load before the run.
         streams: The streams that have to be given.
         is_named: Whether the program gives the name. Otherwise it may be changed, so that no other query has it
@@ -93,6 +95,7 @@ class System:
     output: str | None = None
     report: Report | None = None
     stream: str = ""
+    internal: bool = field(default=False, repr=False)
     documents: tuple[Document, ...] = ()
     streams: tuple[Stream, ...] = ()
     entailment: str | None = field(default=None, repr=False)
@@ -110,7 +113,7 @@ class System:
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
 
-Joinable = FactPattern | Union | System
+Joinable = FactPattern | Union | SequenceJoin | System
 
 
 def axioms_of(system: System) -> tuple[object, ...]:

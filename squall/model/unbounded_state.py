@@ -15,6 +15,7 @@ from squall.model import (
     NotExists,
     Optional,
     Predicate,
+    SequenceJoin,
     System,
     Union,
     rules,
@@ -116,6 +117,8 @@ def _parts(joinable: Joinable) -> tuple[System, ...]:
             return (joinable,)
         case Union(branches=branches):
             return branches
+        case SequenceJoin(sides=sides):
+            return sides
         case _:
             return ()
 

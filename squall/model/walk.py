@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from squall.model.expressions import Exists, Negation, Optional, Predicate, Union
+from squall.model.sequences import SequenceJoin
 from squall.model.systems import Joinable, System
 
 Part = System | Joinable | Predicate
@@ -24,6 +25,8 @@ def inside(part: Part) -> tuple[Part, ...]:
             return (*joinables, *predicates)
         case Union(branches=branches):
             return branches
+        case SequenceJoin():
+            return part.sides
         case Negation(joinables=joinables):
             return joinables
         case Optional(system=system, exists=exists):

@@ -11,7 +11,8 @@ from squall.model.consequences import Insert
 from squall.model.expressions import Exists, Negation, Optional, Union
 from squall.model.reading import rules
 from squall.model.rewriting import map_parts
-from squall.model.sources import Graph, Source
+from squall.model.sequences import Between, SequenceJoin
+from squall.model.sources import Graph, Occurrences, Source
 from squall.model.systems import System
 from squall.model.walk import walk
 from squall.model.windows import EMPTY, LANDMARK, Window
@@ -34,6 +35,8 @@ def with_windows(
 
 def _with_default_windows(source: Source, default: Source) -> Source:
     """Returns a source with the windows of a default source, if it has none of its own."""
+    if isinstance(source, Occurrences):
+        return source  # its stream is the program's own
     removals = source.removals or default.removals
     if (source.window, source.windows) != (LANDMARK, ()):
         return replace(source, removals=removals)
@@ -49,6 +52,8 @@ def _apply_defaults(system: System, default: Source) -> System:
                 return _apply_defaults(component, default)
             case Union(branches=branches):
                 return replace(component, branches=tuple(_apply_defaults(branch, default) for branch in branches))
+            case SequenceJoin() | Between():
+                return map_parts(component, part)
             case Optional(system=nested, exists=exists):
                 return replace(component, system=_apply_defaults(nested, default), exists=tuple(map(part, exists)))
             case Exists(system=nested):

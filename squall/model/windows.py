@@ -24,11 +24,13 @@ class Window:
         is_empty: Whether it never holds a fact.
         counts_triples: Whether the end of a fact depends on how many triples come after it. Such a window has no
             `validity`.
+        is_momentary: Whether it holds what arrives at an instant, at that instant only.
     """
 
     expires: ClassVar[bool] = True
     is_empty: ClassVar[bool] = False
     counts_triples: ClassVar[bool] = False
+    is_momentary: ClassVar[bool] = False
 
     @property
     def begins_with_event(self) -> bool:
@@ -92,6 +94,10 @@ class Window:
         """Returns the window as it is read before it closes."""
         return self
 
+    def delayed_by(self, delay: int) -> Window:
+        """Returns the window of what its stream brought some time ago (integer ms)."""
+        raise NotImplementedError
+
     def as_in_csparql(self) -> Window:
         """Returns the window as the engine of C-SPARQL reads it: its grid begins at the first triple, and a number of
         triples is tumbling."""
@@ -137,6 +143,35 @@ class SlidingWindow(Window):
 
     def __str__(self) -> str:
         return f"RANGE {duration(self.size)}{_delayed(self.delay)}"
+
+
+@dataclass(frozen=True)
+class ElementWindow(Window):
+    """What arrives at an instant, at that instant: a fact is valid at [t, t + 1), or later by `delay` (integer ms).
+
+    A snapshot (rstream) is evaluated at the times of events only, and not when the window is empty again.
+    """
+
+    is_momentary: ClassVar[bool] = True
+    delay: int = 0
+
+    @property
+    def begins_with_event(self) -> bool:
+        return not self.delay
+
+    def validity(self, time: int) -> tuple[int, int]:
+        return time + self.delay, time + self.delay + 1
+
+    def change_instants(
+        self, time: int, fact_count: int = 0, position: int | None = None
+    ) -> tuple[Sequence[int], int | None]:
+        return (time + self.delay,), None
+
+    def delayed_by(self, delay: int) -> ElementWindow:
+        return ElementWindow(self.delay + delay)
+
+    def __str__(self) -> str:
+        return f"ELEMENT{_delayed(self.delay)}"
 
 
 @dataclass(frozen=True)
@@ -313,6 +348,9 @@ class EmptyWindow(Window):
     ) -> tuple[Sequence[int], int | None]:
         return (), None
 
+    def delayed_by(self, delay: int) -> EmptyWindow:
+        return self
+
     def __str__(self) -> str:
         return "NOTHING"
 
@@ -330,6 +368,7 @@ _TIMED = re.compile(
     rf"(?:\s+ORIGIN\s+(?:{_DURATION}|(FIRST)))?)?(?:\s+DELAY\s+{_DURATION})?\s*\]?",
     re.IGNORECASE,
 )
+_ELEMENT = re.compile(rf"\[?\s*ELEMENT(?:\s+DELAY\s+{_DURATION})?\s*\]?", re.IGNORECASE)
 _COUNT = re.compile(r"\[?\s*TRIPLES\s+(\d+)(?:\s+(?:STEP\s+(\d+)|(TUMBLING)))?\s*\]?", re.IGNORECASE)
 
 
@@ -372,7 +411,7 @@ def parse_window(text: str) -> Window:
     ``TRIPLES 9 TUMBLING`` and ``LANDMARK``, in any letter case, with or without brackets. A ``RANGE`` window may have a
     delay: ``RANGE 10s DELAY 1h``. The grid of its steps may have an origin: ``RANGE 10s STEP 5s ORIGIN 2s`` has the
     instants 2 s, 7 s, ..., and ``RANGE 10s STEP 5s ORIGIN FIRST`` counts the steps from the second of the stream's
-    first triple. Units: ms s m h d.
+    first triple. ``ELEMENT`` has what arrives at an instant, and may have a delay as well. Units: ms s m h d.
 
     Raises:
         UsageError: The text is not a window.
@@ -383,11 +422,13 @@ def parse_window(text: str) -> Window:
     if match := _COUNT.fullmatch(stripped):
         size = _positive(_integer(match[1]), text)
         return CountWindow(size, size if match[3] else _positive(_integer(match[2] or "1"), text))
+    if match := _ELEMENT.fullmatch(stripped):
+        return ElementWindow(_length(match[1], match[2]) if match[1] else 0)
     if not (match := _TIMED.fullmatch(stripped)):
         raise UsageError(
             f"`{text}` is not a window",
             hint="windows: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, RANGE 10s STEP 5s ORIGIN 2s, "
-            "RANGE 10s DELAY 1h, TRIPLES 100, TRIPLES 9 STEP 3, LANDMARK",
+            "RANGE 10s DELAY 1h, ELEMENT, TRIPLES 100, TRIPLES 9 STEP 3, LANDMARK",
         )
     size = _positive(_length(match[1], match[2]), text)
     delay = _length(match[9], match[10]) if match[9] else 0

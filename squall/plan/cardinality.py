@@ -365,6 +365,8 @@ def _profile(op: ops.Operator, inputs: Sequence[Profile], source: Source) -> Pro
                 pairs, width = [*zip(on[0], key, strict=True)], len(whole.distinct) + len(side.distinct)
                 whole = join_profile(whole, side, pairs, range(width))
             return whole.of(keep)
+        case ops.SequenceJoin(on=on, keep=keep):
+            return join_profile(inputs[0], inputs[1], on, keep)
         case ops.LeftJoin(on=on, keep=keep):
             matched = join_profile(inputs[0], inputs[1], on, keep)
             return matched.with_rows(max(matched.rows, inputs[0].rows))

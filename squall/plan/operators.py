@@ -13,6 +13,7 @@ from typing import ClassVar, Self
 
 from squall.model import CLOSE, Report, Source
 from squall.model.fixed_schema import FixedSchema
+from squall.model.sequences import Selection
 from squall.model.windows import Window
 from squall.rdf import Term
 from squall.rdf.row_tags import ASK_TAG, solution_tag
@@ -236,6 +237,78 @@ class LeftJoin(_Join):
 
     def unbinds(self, widths: Sequence[int]) -> Sequence[int]:
         return [place for place, column in enumerate(self.keep) if column >= widths[0]]
+
+
+@dataclass(frozen=True)
+class Between:
+    """What has to be, or must not be, between the two rows of a `SequenceJoin`: rows of an input of its own.
+
+    Attributes:
+        on: Pairs of a column of the left row followed by the right row, and a column of the input, which are equal.
+        start: The column of the time at which a row begins.
+        end: The column of the time at which it ends.
+        wanted: Whether there has to be one, or must be none.
+    """
+
+    on: tuple[tuple[int, int], ...]
+    start: int
+    end: int
+    wanted: bool = False
+
+
+@dataclass(frozen=True)
+class SequenceJoin(Traits):
+    """Outputs pairs of a left and a right row that agree on the columns ``on``, where the right one begins after the
+    left one ends: see `squall.model.SequenceJoin`.
+
+    Its inputs are the left rows, the right rows, and those of `between`.
+
+    Rows begin to be valid when they end, and are never retracted. A pair is valid while both are.
+
+    Attributes:
+        on: The columns (left, right) that agree.
+        keys: The columns of each input, in the same order, that agree in all rows that meet.
+        keep: The output columns, as columns of the left row followed by the right row.
+        times: The columns with the end of the left row, and with the begin and the end of the right row (xsd:integer
+            ms).
+        selection, min_gap, max_gap: As in `squall.model.SequenceJoin`.
+        condition: A condition on the left row followed by the right row, or None.
+        between: What has to be, or must not be, between the two, for each further input.
+    """
+
+    on: tuple[tuple[int, int], ...]
+    keys: tuple[tuple[int, ...], ...]
+    keep: tuple[int, ...]
+    times: tuple[int, int, int]
+    selection: Selection = "nearest"
+    min_gap: int = 1
+    max_gap: int | None = None
+    condition: Invoke | None = None
+    between: tuple[Between, ...] = ()
+
+    arity = (2, None)
+    keeps_rows = True
+
+    @property
+    def join_keys(self) -> tuple[tuple[int, ...], ...]:
+        return self.keys
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return () if self.condition is None else (self.condition,)
+
+    def copied(self, widths: Sequence[int]) -> Sequence[int]:
+        return self.keep
+
+    def reads(self, widths: Sequence[int]) -> Sequence[int]:
+        left, right = zip(*self.on, strict=True) if self.on else ((), ())
+        left_end, right_start, right_end = self.times
+        own = [*left, left_end, *(widths[0] + column for column in (*right, right_start, right_end))]
+        for port, part in enumerate(self.between, 2):
+            first = self.first_column(port, widths)
+            own += [column for column, _ in part.on]
+            own += [first + column for column in (part.start, part.end, *(column for _, column in part.on))]
+        return [*own, *super().reads(widths)]
 
 
 @dataclass(frozen=True)
@@ -649,8 +722,8 @@ class DerivedStream(Traits):
 
 
 Operator = (
-    Scan | Match | Join | MultiwayJoin | LeftJoin | AntiJoin | Union | Project | ConstantFilter | Filter | Extend
-    | TableFunction | Unit | Distinct | Group | Slice | TransitiveClosure | Construct | Select | Update | Sink
+    Scan | Match | Join | MultiwayJoin | LeftJoin | AntiJoin | SequenceJoin | Union | Project | ConstantFilter | Filter
+    | Extend | TableFunction | Unit | Distinct | Group | Slice | TransitiveClosure | Construct | Select | Update | Sink
     | DerivedStream
 )  # fmt: skip
 

@@ -120,7 +120,9 @@ def derived_stream_columns(
     """Returns where columns of a template's facts are in the rows of a `DerivedStream`; None means unknown."""
     if template is None or op.source.cliques is not None or not (op.source.is_plain or op.source.prefix_width):
         return None
-    prefix = 2 if relation_tag_of(template) == QUAD_TAG else 0
+    tag = relation_tag_of(template)
+    prefix = 2 if tag == QUAD_TAG else 0
     if any(column < prefix for column in columns):
         return None
-    return tuple(column - prefix + op.source.prefix_width for column in columns)
+    is_atom = tag not in (None, QUAD_TAG)  # whose relation stays in front of what the source puts before its terms
+    return tuple(column if is_atom and column == 0 else column - prefix + op.source.prefix_width for column in columns)

@@ -18,7 +18,7 @@ from itertools import product
 from typing import NamedTuple
 
 from squall import functions
-from squall.errors import raise_all
+from squall.errors import TranslatorError, raise_all
 from squall.functions.same_as import REPRESENTATIVE
 from squall.functions.sparql.names import OWN, SPARQL
 from squall.functions.sparql.tables import TABLE
@@ -40,6 +40,7 @@ from squall.model.expressions import (
 )
 from squall.model.patterns import AtomPattern, FactPattern, Pattern, Slot, Variable
 from squall.model.reading import rules, variables, visible
+from squall.model.sequences import SequenceJoin
 from squall.model.sources import ARRIVAL, GRAPH, GRAPH_EXISTS, Source
 from squall.model.systems import Joinable, System
 from squall.model.walk import walk
@@ -338,6 +339,12 @@ class _Rewriting:
                 return self._pattern(joinable, sources)
             case Union():
                 return self._union(joinable, outer)
+            case SequenceJoin():
+                raise TranslatorError(
+                    "a sequence cannot be read by owl:sameAs with provenance",
+                    joinable.origin,
+                    "run it with `--same-as representative`",
+                )
             case System():
                 return self._part(joinable, outer)
 

@@ -21,6 +21,7 @@ from squall.model import (
     Pattern,
     Predicate,
     Select,
+    SequenceJoin,
     Source,
     System,
     Union,
@@ -148,6 +149,8 @@ def always_bound(part: Joinable) -> frozenset[Variable]:
             return bound.intersection(visible(part) if grouping is None else grouping.keys)
         case Union(branches=branches):
             return frozenset.intersection(*map(always_bound, branches))
+        case SequenceJoin(left=left, right=right):
+            return always_bound(left) | always_bound(right)
         case _:
             return frozenset(variables(part))
 

@@ -11,7 +11,16 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from squall.plan import Node, Plan, partitioning
-from squall.plan.operators import DerivedStream, Group, Join, LeftJoin, MultiwayJoin, TransitiveClosure, is_stateful
+from squall.plan.operators import (
+    DerivedStream,
+    Group,
+    Join,
+    LeftJoin,
+    MultiwayJoin,
+    SequenceJoin,
+    TransitiveClosure,
+    is_stateful,
+)
 from squall.plan.partitioning import Columns, derived_stream_columns, positions, template_of
 
 Address = tuple[str, int]
@@ -115,7 +124,7 @@ def output_partitioning(plan: Plan, node: Node, partitionings: Partitionings) ->
     if all(partitioning == BROADCAST for partitioning in input_partitionings):
         return BROADCAST
     match node.op:
-        case Join(keep=columns) | LeftJoin(keep=columns) | MultiwayJoin(keep=columns):
+        case Join(keep=columns) | LeftJoin(keep=columns) | MultiwayJoin(keep=columns) | SequenceJoin(keep=columns):
             return _join_partitioning(columns, [plan.widths[edge.node] for edge in node.inputs], input_partitionings)
         case Group(keys=columns):
             return _mapped(input_partitionings[0], lambda partitioning: positions(columns, partitioning))

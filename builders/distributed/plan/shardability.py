@@ -25,6 +25,7 @@ from squall.plan.operators import (
     Operator,
     Quad,
     Scan,
+    SequenceJoin,
     Sink,
     Slice,
     Unit,
@@ -140,6 +141,8 @@ class _SubjectAnalysis:
                     if _is_ground(op) or _keeps_subject(op, input_columns)
                     else "acts on other subjects than that of its row"
                 )
+            case SequenceJoin():
+                return "orders occurrences, which streams bring that are derived"
             case Sink() | DerivedStream():
                 return self._why_output_mixed(node, op)
         return "brings several subjects together" if is_stateful(op) and not self.columns[node.id] else None

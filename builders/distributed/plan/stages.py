@@ -33,6 +33,7 @@ from squall.plan.operators import (
     DerivedStream,
     Distinct,
     Group,
+    SequenceJoin,
     Sink,
     Slice,
     TransitiveClosure,
@@ -257,7 +258,7 @@ def _lowest_numbers(
 
 
 def _is_event_time(node: Node) -> bool:
-    return isinstance(node.op, DerivedStream | Group | Slice)
+    return isinstance(node.op, DerivedStream | Group | SequenceJoin | Slice)
 
 
 def _stage(plan: Plan, exchanges_by_consumer: dict[str, list[Exchange]], numbers: dict[str, int], number: int) -> Stage:

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from squall.builders.runtime.operators import stateless
 from squall.builders.runtime.operators.delta_index import Merging
-from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
+from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator, OccurrenceStreamOperator
 from squall.builders.runtime.operators.distinct import (
     AppendOnlyDistinct,
     DeadlineOperator,
@@ -35,11 +35,13 @@ from squall.builders.runtime.operators.output import (
     OutputOperator,
     SinkOperator,
 )
+from squall.builders.runtime.operators.sequence_join import SequenceJoinOperator
 from squall.builders.runtime.operators.stateless import StatelessOperator
 from squall.builders.runtime.operators.update import UpdateOperator
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta
 from squall.functions.deadlines import time_operands
+from squall.model import CLOSE, Occurrences
 from squall.plan import Node, Plan
 from squall.plan import operators as ops
 
@@ -93,6 +95,8 @@ def make_operator(node: Node, plan: Plan, tuning: Tuning = DEFAULT_TUNING) -> Op
             return LeftJoinOperator(op, (widths[0], widths[1]), append_only, merging_of(node, plan), tuning)
         case ops.AntiJoin():
             return AntiJoinOperator(op, widths[0], node.inputs[1].node not in plan.retractable, tuning)
+        case ops.SequenceJoin():
+            return SequenceJoinOperator(op, len(widths), tuning)
         case ops.Group():
             return GroupOperator(op)
         case ops.Slice():
@@ -101,10 +105,28 @@ def make_operator(node: Node, plan: Plan, tuning: Tuning = DEFAULT_TUNING) -> Op
             return TransitiveClosureOperator(tuning)
         case ops.Distinct(by=by):
             return _distinct(node, by, plan, tuning)
+        case ops.DerivedStream() if _emits_moments(node, op, plan):
+            return OccurrenceStreamOperator(op, tuning)
         case ops.DerivedStream():
             return DerivedStreamOperator(op, plan.deletes, tuning)
         case ops.Sink():
             return make_output_operator(node, op, plan, tuning)
+
+
+def _emits_moments(node: Node, op: ops.DerivedStream, plan: Plan) -> bool:
+    """Returns whether a derived stream of occurrences outputs each row that is valid at one instant then, and once."""
+    windows = [window for source in op.sources for window in source.all_windows if not window.is_empty]
+    return (
+        isinstance(op.source, Occurrences)
+        and not op.source.window.is_sequential
+        and not op.source.follows_links
+        and op.output == "rstream"
+        and op.report == CLOSE
+        and all(window.is_momentary for window in windows)
+        and not any(edge.node in plan.retractable for edge in node.inputs)
+        and not plan.deletes
+        and not any(ops.is_time_dependent(other.op) for other in plan.nodes)
+    )
 
 
 def _emits_snapshots(answer: Node, plan: Plan) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import cast
 
@@ -11,10 +11,10 @@ from squall.builders.runtime.operators.output import OutputOperator
 from squall.builders.runtime.operators.scan import ScanOperator
 from squall.builders.runtime.operators.state import SlotChanges
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
-from squall.builders.runtime.zset import Delta
+from squall.builders.runtime.zset import Delta, Row, row_fact
 from squall.contracts import Output
 from squall.plan import operators as ops
-from squall.rdf import ALWAYS, FOREVER, Event, Fact, Quad, Triple
+from squall.rdf import ALWAYS, FOREVER, XSD, Event, Fact, Quad, Triple, literal
 
 _READER_SLOT = 2
 """The first slot of the reader's state, behind the slots of the output's state."""
@@ -104,6 +104,74 @@ class DerivedStreamOperator(EventTimeOperator):
 
     def size(self) -> int:
         return self.emitter.size() + self.reader.size()
+
+
+class OccurrenceStreamOperator(DerivedStreamOperator):
+    """A derived stream of snapshots whose atoms are read with their times (`squall.model.Occurrences`), over windows
+    that hold what arrives at an instant.
+
+    Most of its rows are valid at one instant, at which the snapshot is evaluated, since they begin then. They are read
+    at once, without the emitter, which has the others.
+    """
+
+    def __init__(self, op: ops.DerivedStream, tuning: Tuning = DEFAULT_TUNING) -> None:
+        super().__init__(op, tuning=tuning)
+        self.window = op.source.window
+        self.moments: dict[int, dict[Row, None]] = {}
+        """The rows that are valid at one instant only, by that instant (integer ms). Each is in a snapshot once."""
+
+    @property
+    def next_time(self) -> int:
+        return min(super().next_time, min(self.moments, default=FOREVER))
+
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
+        moments, lasting = _by_length(deltas)
+        self.emitter.note(0, moments)
+        self._add_moments(moments)
+        return self.emitter.apply(port, lasting) if lasting else []
+
+    def _add_moments(self, deltas: Iterable[Delta]) -> None:
+        for delta in deltas:
+            self.moments.setdefault(delta[-3], {})[delta[:-4]] = None
+
+    def advance(self, now: int) -> list[Delta]:
+        deltas = super().advance(now)
+        for time in sorted(time for time in self.moments if time <= now):
+            rows = self.moments.pop(time)
+            start, end = self.window.validity(time)
+            moment = literal(str(time), XSD + "integer")
+            deltas += [(row[0], moment, *row[1:], "", start, end, 1) for row in rows]
+            self.events.append(Event(time, tuple(sorted(cast(Fact, row_fact(row)) for row in rows)), self.stream))
+            self.last_time = max(self.last_time, start if end == FOREVER else end)
+        self.events.sort(key=_event_time)
+        return deltas
+
+    def resume_at(self, watermark: int) -> None:
+        super().resume_at(watermark)
+        self.moments = {time: rows for time, rows in self.moments.items() if time > watermark}
+
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
+        if slot == 0:
+            moments, deltas = _by_length(deltas)
+            self._add_moments(delta for delta in moments if delta[-3] > self.emitter.changes.watermark)
+        super().restore(slot, deltas)
+
+    def size(self) -> int:
+        return super().size() + sum(map(len, self.moments.values()))
+
+
+def _by_length(deltas: Iterable[Delta]) -> tuple[list[Delta], list[Delta]]:
+    """Returns the deltas of rows that are valid at one instant, and the others."""
+    moments: list[Delta] = []
+    lasting: list[Delta] = []
+    for delta in deltas:
+        is_moment = delta[-2] - delta[-3] == 1
+        (moments if is_moment else lasting).append(delta)
+    return moments, lasting
+
+
+def _event_time(event: Event) -> int:
+    return event.time
 
 
 def _graph_and_fact(output: Output) -> tuple[str, Fact]:

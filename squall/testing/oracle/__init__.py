@@ -77,7 +77,12 @@ def outputs(
     events, static = _with_streams(system, events, static, steps)
     specs = output_specs(system)
     course = _without_steps(_course(specs, events, static, steps))
-    results = [result for number in range(len(specs)) for result in _outputs(specs, number, course, events)]
+    results = [
+        result
+        for number, spec in enumerate(specs)
+        if not spec.internal
+        for result in _outputs(specs, number, course, events)
+    ]
     return sorted(results, key=lambda result: result[0])
 
 
@@ -239,12 +244,16 @@ def _may_read(reader: OutputSpec, stream: str, specs: Iterable[OutputSpec]) -> b
 def _views(template: FactPattern, stream: str, graph_names: Iterable[str]) -> list[tuple[FactPattern, str]]:
     """Returns the forms in which patterns may read the facts of a template, each with the graph that may hold it: the
     facts themselves, with their origin, and with their arrival time. graph_names: the graphs that patterns name."""
+    # In one piece: one form after another.
     graphs: list[Slot] = []
     slots = template.slots
     if isinstance(template, AtomPattern) and template.relation == QUAD:
         graphs, slots = [slots[0]], slots[1:]
     if len(slots) != 3 or (isinstance(template, AtomPattern) and template.relation != QUAD):
-        return [(template, "")]
+        timed = (
+            [AtomPattern(template.relation, (Variable(" when"), *slots))] if isinstance(template, AtomPattern) else []
+        )
+        return [(template, ""), *((view, "") for view in timed)]
     inside = [graph_slot for graph_slot in graphs if isinstance(graph_slot, str)]
     if len(inside) < len(graphs):
         inside = [Term(f"<{graph_slot}>") for graph_slot in graph_names if graph_slot] + [Term("_:any")]

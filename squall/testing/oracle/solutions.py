@@ -23,6 +23,7 @@ from squall.model import (
     Pattern,
     Predicate,
     Select,
+    SequenceJoin,
     System,
     TableFunction,
     Union,
@@ -82,8 +83,60 @@ def _of_joinable(joinable: Joinable, graph: set[Fact], instant: Instant) -> list
             return _replaced(_matches(joinable, graph), instant)
         case Union(branches=branches):
             return [solution for branch in branches for solution in _outside(branch, instant)]
+        case SequenceJoin():
+            return _sequences(joinable, instant)
         case System():
             return _outside(joinable, instant)
+
+
+def _sequences(part: SequenceJoin, instant: Instant) -> list[Bindings]:
+    """Returns the pairs of occurrences of which the right one begins after the left one ends, as selected."""
+    # In one piece: comprehensions, each a sentence of the definition.
+    lefts, rights = _outside(part.left, instant), _outside(part.right, instant)
+    pairs = [
+        (number, other_number, {**left, **right})
+        for number, left in enumerate(lefts)
+        for other_number, right in enumerate(rights)
+        if _agree(left, right) and _follows(part, {**left, **right}, instant)
+    ]
+    ends = [(left, right, _ms(pair, part.left_end), _ms(pair, part.right_end)) for left, right, pair in pairs]
+    if part.selection == "nearest":
+        pairs = [
+            pair
+            for pair in pairs
+            if not any(left == pair[0] and end < _ms(pair[2], part.right_end) for left, _, _, end in ends)
+        ]
+    if part.selection == "last":
+        pairs = [
+            pair
+            for pair in pairs
+            if not any(right == pair[1] and end > _ms(pair[2], part.left_end) for _, right, end, _ in ends)
+        ]
+    return [solution for _, _, solution in pairs]
+
+
+def _follows(part: SequenceJoin, pair: Bindings, instant: Instant) -> bool:
+    """Returns whether the two of a pair are so far apart as they have to be, fulfil the condition, and have between
+    them what has to be there."""
+    end, start = _ms(pair, part.left_end), _ms(pair, part.right_start)
+    if start - end < part.min_gap or (part.max_gap is not None and start - end > part.max_gap):
+        return False
+    if part.condition is not None and evaluated(part.condition, pair, instant) is not True:
+        return False
+    return all(
+        inner.wanted
+        == any(
+            end < _ms(solution, inner.start) and _ms(solution, inner.end) < start
+            for solution in _outside(inner.system, instant)
+            if _agree(pair, solution)
+        )
+        for inner in part.between
+    )
+
+
+def _ms(solution: Bindings, name: Variable) -> int:
+    """Returns the time (integer ms) that a variable holds."""
+    return int(solution[name].split('"')[1])
 
 
 def _matches(pattern: FactPattern, graph: set[Fact]) -> list[Bindings]:

@@ -19,6 +19,7 @@ from squall.model import (
     Negation,
     Optional,
     Pattern,
+    SequenceJoin,
     System,
     Union,
     Variable,
@@ -83,6 +84,9 @@ def _inner(joinable: Joinable, part: System, strict: int) -> Iterator[tuple[Fact
         case Union(branches=branches):
             for branch in branches:
                 yield from patterns(branch, strict)
+        case SequenceJoin(sides=sides):
+            for side in sides:
+                yield from patterns(side, 1)
         case System():
             yield from patterns(joinable, strict)
 

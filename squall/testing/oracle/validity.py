@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from squall.functions import values
-from squall.model import ARRIVAL, GRAPH, Arrivals, Graph, Graphs, Source, System
+from squall.model import ARRIVAL, GRAPH, Arrivals, Graph, Graphs, Occurrences, Source, System
 from squall.model.windows import (
     CountWindow,
+    ElementWindow,
     EmptyWindow,
     HoppingWindow,
     Landmark,
@@ -162,7 +163,10 @@ def _forms_read(source: Source, stay: Stay) -> Iterator[Fact]:
     names = [Term(f"<{stay.stream}>")] if stay.stream not in ("", WORKING) else []
     if stay.graph:
         names = [Term(stay.graph)] if stay.static else [*names, Term(stay.graph)]
-    if not isinstance(source, Graphs | Arrivals):
+    if isinstance(source, Occurrences):
+        if isinstance(stay.fact, Atom) and stay.arrival >= BEGIN:
+            yield Atom(stay.fact.relation, (values.integer(stay.arrival), *stay.fact.arguments))
+    elif not isinstance(source, Graphs | Arrivals):
         yield stay.fact
     elif not isinstance(stay.fact, Triple):
         return
@@ -188,6 +192,8 @@ def evaluation_instants(source: Source, events: Sequence[Event]) -> set[int]:
             case CountWindow(step=step):
                 if fact_counts[event.stream] // step > before // step:
                     instants.add(event.time)
+            case ElementWindow(delay=delay):
+                instants.add(event.time + delay)
             case SlidingWindow(size=size, delay=delay):
                 instants.update((event.time + delay, event.time + delay + size))
             case OpenHoppingWindow(origin=int()) as window:

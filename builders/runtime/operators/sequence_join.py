@@ -1,0 +1,304 @@
+"""Sequence joins: pairs of occurrences, one after the other, chosen in the order of event time."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heappop, heappush
+from operator import itemgetter
+from typing import Any
+
+from squall.builders.runtime.operators.codegen import compile_expressions
+from squall.builders.runtime.operators.event_time import EventTimeOperator
+from squall.builders.runtime.operators.state import sum_weights
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
+from squall.builders.runtime.zset import Delta, Row
+from squall.plan import operators as ops
+from squall.rdf import ALWAYS, FOREVER
+
+Occurrence = tuple[Any, ...]
+"""A row with the times since when and until when it is valid (integer ms)."""
+_LEFT, _RIGHT = 0, 1
+_END = itemgetter(0)
+
+
+class SequenceJoinOperator(EventTimeOperator):
+    """Pairs of a left and a later right row, as `squall.plan.operators.SequenceJoin` says.
+
+    Rows are processed at the time at which they begin to be valid, which is the time at which they end. A left row is
+    stored until it expires, or until nothing can follow it any more; a right row until its time has been processed.
+
+    Args:
+        op: The node of the plan.
+        input_count: The number of its inputs.
+        tuning: The tuning values of the runtime.
+    """
+
+    kind = "sequence-join"
+
+    def __init__(self, op: ops.SequenceJoin, input_count: int, tuning: Tuning = DEFAULT_TUNING) -> None:
+        super().__init__()
+        self.pairing = _Pairing(op)
+        self.counts: tuple[dict[Occurrence, int], ...] = tuple({} for _ in range(input_count))
+        """The stored rows of each input, with their multiplicity."""
+        self.pending = _PendingRows()
+        self.open: dict[Row, dict[Occurrence, int]] = {}
+        """The left rows that something may follow, by key, in the order of time, with the time at which each ends."""
+        self.between = [_Interposed(part) for part in op.between]
+        self.min_rows_to_sweep = tuning.min_rows_to_sweep
+        self.rows_after_sweep = 0
+
+    @property
+    def next_time(self) -> int:
+        return self.pending.next_time
+
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
+        self.note(port, deltas)
+        self._add(port, deltas)
+        return []
+
+    def advance(self, now: int) -> list[Delta]:
+        output: list[Delta] = []
+        for time, rights in self._begin(now):
+            output += self._follow(time, rights)
+        return output
+
+    def _add(self, port: int, deltas: Iterable[Delta]) -> None:
+        """Adds rows of an input, or removes them where the weight is negative."""
+        counts = self.counts[port]
+        for delta in deltas:
+            row, weight = delta[:-1], delta[-1]
+            count = counts.get(row, 0) + weight
+            if not count:
+                self._drop(port, row)
+                continue
+            is_new = row not in counts
+            counts[row] = count
+            if is_new and not self.pending.add(port, row):
+                self._place(port, row)
+
+    def _place(self, port: int, row: Occurrence) -> None:
+        """Stores a row that has begun where it is looked for."""
+        if port == _LEFT:
+            self.open.setdefault(self.pairing.left_key(row), {})[row] = time_of(row[self.pairing.op.times[0]])
+        elif port > _RIGHT:
+            self.between[port - 2].add(row)
+
+    def _drop(self, port: int, row: Occurrence) -> None:
+        """Removes a row. It may stay among the pending ones, where it does not count without a multiplicity."""
+        self.counts[port].pop(row, None)
+        if port == _LEFT:
+            key = self.pairing.left_key(row)
+            rows = self.open.get(key, {})
+            rows.pop(row, None)
+            if not rows:
+                self.open.pop(key, None)
+        elif port > _RIGHT:
+            self.between[port - 2].remove(row)
+
+    def _begin(self, now: int) -> Iterator[tuple[int, list[Occurrence]]]:
+        """Yields the times up to `now` with the right rows that begin then, before the other rows of that time are
+        stored: a row never follows one of its own time."""
+        for time, pending in self.pending.pop_until(now):
+            rows = [(port, row) for port, row in pending if row in self.counts[port]]
+            rights = [row for port, row in rows if port == _RIGHT]
+            if rights:
+                yield time, rights
+            for port, row in rows:
+                self._place(port, row)
+            if self.pairing.supersedes:
+                self._forget(_LEFT, self._superseded([row for port, row in rows if port == _LEFT]))
+
+    def _superseded(self, lefts: Iterable[Occurrence]) -> list[Occurrence]:
+        """Returns the left rows in whose place later ones with their keys have come."""
+        keys = dict.fromkeys(map(self.pairing.left_key, lefts))
+        ends = {key: max(self.open[key].values()) for key in keys}
+        return [row for key in keys for row, end in self.open[key].items() if end < ends[key]]
+
+    def _follow(self, now: int, rights: Sequence[Occurrence]) -> list[Delta]:
+        """Returns the pairs of the right rows of an instant, and removes the rows that are needed no more."""
+        selection, output = self.pairing.op.selection, []
+        finished: dict[Occurrence, None] = {}
+        for right in rights:
+            lefts = self._lefts_before(right, now, finished)
+            if selection == "last" and lefts:
+                last = max(end for _, end in lefts)
+                lefts = [(left, end) for left, end in lefts if end == last]
+            for left, _ in lefts:
+                weight = self.counts[_LEFT][left] * self.counts[_RIGHT][right]
+                output.append((*self.pairing.output(left, right), now, min(left[-1], right[-1]), weight))
+                if selection == "nearest":
+                    finished[left] = None
+        self._forget(_LEFT, finished)
+        self._forget(_RIGHT, rights)
+        return output
+
+    def _lefts_before(
+        self, right: Occurrence, now: int, finished: dict[Occurrence, None]
+    ) -> list[tuple[Occurrence, int]]:
+        """Returns the left rows that a right one may follow, with their ends. Adds those that nothing can follow any
+        more to `finished`."""
+        pairing, op = self.pairing, self.pairing.op
+        start = time_of(right[op.times[1]])
+        lefts = []
+        for left, end in self.open.get(pairing.right_key(right), {}).items():
+            if left[-1] <= now:
+                continue
+            if op.max_gap is not None and start - end > op.max_gap:
+                if pairing.rights_are_instants:
+                    finished[left] = None
+                continue
+            if start - end >= op.min_gap and pairing.holds(left, right) and self._is_clear(left, right, end, start):
+                lefts.append((left, end))
+        return lefts
+
+    def _is_clear(self, left: Occurrence, right: Occurrence, end: int, start: int) -> bool:
+        """Returns whether between a left and a right row there is what has to be, and nothing that must not be."""
+        if not self.between:
+            return True
+        pair = (*left[:-2], *right[:-2])
+        return all(part.exists(pair, end, start) == part.op.wanted for part in self.between)
+
+    def _forget(self, port: int, rows: Iterable[Occurrence]) -> None:
+        """Removes rows that are needed no more, which the changelog says, too."""
+        deltas = [(*row, -self.counts[port][row]) for row in rows]
+        self.note(port, deltas)
+        self._add(port, deltas)
+
+    # State
+
+    def resume_at(self, watermark: int) -> None:
+        for _ in self._begin(watermark):
+            pass  # what followed in the run before is in its changelog
+
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
+        self._add(slot, [(*row, weight) for row, weight in sum_weights(deltas).items()])
+
+    def size(self) -> int:
+        return sum(map(len, self.counts))
+
+    def expire(self, now: int) -> None:
+        if self.size() <= max(self.min_rows_to_sweep, 2 * self.rows_after_sweep):
+            return
+        for port, counts in enumerate(self.counts):
+            for row in [row for row in counts if row[-1] <= now]:
+                self._drop(port, row)
+        self.rows_after_sweep = self.size()
+
+
+class _PendingRows:
+    """Rows that begin after the watermark, by the time at which they do."""
+
+    def __init__(self) -> None:
+        self.watermark = ALWAYS - 1
+        self.by_time: dict[int, dict[tuple[int, Occurrence], None]] = {}
+        """The inputs and rows that begin at a time."""
+        self.times: list[int] = []
+
+    @property
+    def next_time(self) -> int:
+        return self.times[0] if self.times else FOREVER
+
+    def add(self, port: int, row: Occurrence) -> bool:
+        """Adds a row of an input and returns True, or returns False if it has begun."""
+        since = row[-2]
+        if since <= self.watermark:
+            return False
+        if since not in self.by_time:
+            self.by_time[since] = {}
+            heappush(self.times, since)
+        self.by_time[since][port, row] = None
+        return True
+
+    def pop_until(self, now: int) -> Iterator[tuple[int, Iterable[tuple[int, Occurrence]]]]:
+        """Removes and yields the rows that begin up to `now`, time by time."""
+        while self.times and self.times[0] <= now:
+            time = heappop(self.times)
+            self.watermark = max(self.watermark, time)
+            yield time, self.by_time.pop(time)
+        self.watermark = max(self.watermark, now)
+
+
+class _Pairing:
+    """How a sequence join compares and combines two rows.
+
+    Attributes:
+        op: The node of the plan.
+        left_key: Returns the columns of a left row that a right one has to agree on.
+        right_key: Returns those of a right row.
+        rights_are_instants: Whether each right row begins when it ends, so that later rows begin later.
+        supersedes: Whether a left row takes the place of the earlier ones with its key.
+    """
+
+    def __init__(self, op: ops.SequenceJoin) -> None:
+        self.op = op
+        self.cells_of = _cells(op.keep)
+        self.left_key, self.right_key = (_cells([pair[side] for pair in op.on]) for side in (_LEFT, _RIGHT))
+        self.rights_are_instants = op.times[1] == op.times[2]
+        is_plain = op.condition is None and not op.between and op.min_gap == 1 and op.max_gap is None
+        self.supersedes = op.selection == "last" and self.rights_are_instants and is_plain
+        self.test: Callable[..., Any] | None = None
+        if op.condition is not None:
+            self.test = compile_expressions("def run(x, t):\n return {0}", [op.condition], "x", "t")
+
+    def output(self, left: Occurrence, right: Occurrence) -> Row:
+        """Returns the output columns of a pair."""
+        return self.cells_of((*left[:-2], *right[:-2]))
+
+    def holds(self, left: Occurrence, right: Occurrence) -> bool:
+        """Returns whether the condition holds of a pair."""
+        return self.test is None or bool(self.test((*left[:-2], *right[:-2]), right[-2]))
+
+
+class _Interposed:
+    """The rows of an input that may be between the two of a pair, by key and in the order of their ends."""
+
+    def __init__(self, op: ops.Between) -> None:
+        self.op = op
+        self.pair_key = _cells([column for column, _ in op.on])
+        self.own_key = _cells([column for _, column in op.on])
+        self.rows: dict[Row, list[tuple[int, int]]] = {}
+        """The (end, start) of each row, sorted."""
+
+    def add(self, row: Occurrence) -> None:
+        span = self._span(row)
+        spans = self.rows.setdefault(self.own_key(row), [])
+        spans.insert(bisect_right(spans, span), span)
+
+    def remove(self, row: Occurrence) -> None:
+        key, span = self.own_key(row), self._span(row)
+        spans = self.rows.get(key, [])
+        place = bisect_right(spans, span) - 1
+        if place >= 0 and spans[place] == span:
+            del spans[place]
+        if not spans:
+            self.rows.pop(key, None)
+
+    def _span(self, row: Occurrence) -> tuple[int, int]:
+        return time_of(row[self.op.end]), time_of(row[self.op.start])
+
+    def exists(self, pair: Row, after: int, before: int) -> bool:
+        """Returns whether a row begins after one time, and ends before another one (integer ms)."""
+        spans = self.rows.get(self.pair_key(pair), ())
+        first = bisect_right(spans, after, key=_END)
+        for end, start in spans[first:]:
+            if end >= before:
+                return False
+            if start > after:
+                return True
+        return False
+
+
+def time_of(term: str) -> int:
+    """Returns the time (integer ms) that an xsd:integer holds."""
+    return int(term[1 : term.index('"', 1)])
+
+
+def _cells(columns: Sequence[int]) -> Callable[[Sequence[Any]], Row]:
+    """Returns the function that takes some columns of a row."""
+    if not columns:
+        return lambda row: ()
+    if len(columns) == 1:
+        (column,) = columns
+        return lambda row: (row[column],)
+    return itemgetter(*columns)

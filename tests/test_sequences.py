@@ -1,0 +1,343 @@
+"""Patterns over time: what occurs is compared with an enumeration of all occurrences over the whole stream."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import assume
+from hypothesis import strategies as st
+
+import squall
+from squall.errors import PlannerError
+from squall.model import Bind, Pattern, Select, Source, System, Variable
+from squall.model.windows import ElementWindow
+from squall.plan import Plan
+from squall.rdf import Event, Term, Triple, iri
+from squall.testing.check import assert_as_oracle
+from squall.translators.sparql import calls
+from squall.translators.sparql.time_patterns import (
+    Both,
+    Either,
+    Followed,
+    Occurrence,
+    Part,
+    Preceded,
+    Seq,
+    Step,
+    Within,
+    Without,
+    compiled,
+    end_of,
+    start_of,
+)
+from tests import in_memory
+from tests.laws import PLANNERS, examples, hold_with_outputs, on_engines
+from tests.test_resume import Moving
+
+E = "http://example.org/"
+DATASET = Source("", ElementWindow(), sparql_dataset=True)
+X, Y, Z, V, W = map(Variable, "xyzvw")
+NAMES = (Variable("e1"), Variable("e2"))
+SHOWN = (X, Y, Z, V, W)
+
+Bindings = frozenset[tuple[Variable, Term | int]]
+Interval = tuple[Bindings, int, int]
+"""What is bound (the times of names as integers), and the begin and the end of an occurrence (integer ms)."""
+
+
+# The enumeration
+
+
+def occurrences(pattern: Occurrence, events: Sequence[Event], within: int | None = None) -> set[Interval]:
+    """Returns all occurrences of a pattern in a stream. within: the bound on the pattern that it is a part of."""
+    match pattern:
+        case Step(body=body, name=name):
+            return {
+                (named(solution, name, time, time), time, time)
+                for time in {event.time for event in events}
+                for solution in solutions(body, facts_at(time, events))
+            }
+        case Seq(left=left, right=right):
+            pairs = {
+                (first, second)
+                for first, second in product(occurrences(left, events, within), occurrences(right, events, within))
+                if is_pair(pattern, first, second, events, within)
+            }
+            match pattern.selection:
+                case "nearest":
+                    pairs = {(a, b) for a, b in pairs if b[2] == min(other[2] for same, other in pairs if same == a)}
+                case "last":
+                    pairs = {(a, b) for a, b in pairs if a[2] == max(other[2] for other, same in pairs if same == b)}
+            return {(a[0] | b[0], a[1], b[2]) for a, b in pairs}
+        case Both(left=left, right=right):
+            pairs = set(product(occurrences(left, events, within), occurrences(right, events, within)))
+            hulls = {(a[0] | b[0], min(a[1], b[1]), max(a[2], b[2])) for a, b in pairs if agree(a, b)}
+            return {hull for hull in hulls if within is None or hull[2] - hull[1] <= within}
+        case Either(branches=branches):
+            return {occurrence for branch in branches for occurrence in occurrences(branch, events, within)}
+        case Without(pattern=inner, without=without):
+            others = occurrences(without, events, within)
+            return {
+                a
+                for a in occurrences(inner, events, within)
+                if not any(agree(a, b) and b[2] <= a[2] and (within is None or a[2] - b[2] <= within) for b in others)
+            }
+        case Followed(pattern=inner, absent=absent, within=length):
+            others = occurrences(absent, events)
+            return {
+                (a[0], a[1], a[2] + length)
+                for a in occurrences(inner, events, within)
+                if not any(agree(a, b) and a[2] < b[1] <= a[2] + length for b in others)
+            }
+        case Preceded(pattern=step, absent=absent, within=length):
+            others = occurrences(absent, events)
+            return {
+                a
+                for a in occurrences(step, events, within)
+                if not any(agree(a, b) and a[1] - length <= b[1] < a[1] for b in others)
+            }
+        case Within(pattern=inner, within=own, name=name):
+            found = occurrences(inner, events, within if own is None else own)
+            return {
+                (named(dict(a[0]), name, a[1], a[2]), a[1], a[2]) for a in found if own is None or a[2] - a[1] <= own
+            }
+
+
+def facts_at(time: int, events: Iterable[Event]) -> set[Triple]:
+    facts = (fact for event in events if event.time == time for fact in event.facts)
+    return {fact for fact in facts if isinstance(fact, Triple)}
+
+
+def is_pair(pattern: Seq, a: Interval, b: Interval, events: Sequence[Event], within: int | None) -> bool:
+    gap = b[1] - a[2]
+    if not agree(a, b) or gap < pattern.min_gap or (pattern.max_gap is not None and gap > pattern.max_gap):
+        return False
+    if within is not None and b[2] - a[1] > within:
+        return False
+    y, z = terms(a, b, (Y, Z))
+    if pattern.condition is not None and (y is None or z is None or y == z):
+        return False
+    pair = (a[0] | b[0], a[1], b[2])
+    return all(
+        part.wanted
+        == any(agree(pair, n) and a[2] < n[1] and n[2] < b[1] for n in occurrences(part.pattern, events, within))
+        for part in pattern.between
+    )
+
+
+def terms(a: Interval, b: Interval, names: Iterable[Variable]) -> list[object]:
+    bindings = {**dict(a[0]), **dict(b[0])}
+    return [bindings.get(name) for name in names]
+
+
+def agree(a: Interval, b: Interval) -> bool:
+    left, right = dict(a[0]), dict(b[0])
+    return all(right.get(name, value) == value for name, value in left.items())
+
+
+def named(bindings: dict[Variable, Any], name: Variable | None, start: int, end: int) -> Bindings:
+    times = {} if name is None else {start_of(name): start, end_of(name): end}
+    return frozenset({**bindings, **times}.items())
+
+
+def solutions(body: System, facts: Iterable[Triple]) -> list[dict[Variable, Any]]:
+    (pattern,) = body.joinables
+    assert isinstance(pattern, Pattern)
+    rows: list[dict[Variable, Any]] = []
+    for fact in facts:
+        pairs = list(zip(pattern.slots, fact, strict=True))
+        row = {slot: term for slot, term in pairs if isinstance(slot, Variable)}
+        if all(row.get(slot, slot) == term for slot, term in pairs):  # type: ignore[arg-type]
+            rows.append(row)
+    return rows
+
+
+# Programs
+
+
+def step(predicate: str, subject: Any, object: Any, name: Variable | None = None) -> Step:
+    pattern = Pattern(subject, iri(E + predicate), object, exact=True)
+    return Step(System(sources=(DATASET,), joinables=(pattern,)), name)
+
+
+CONDITION = calls.condition(calls.call("!=", (Y, Z)))
+
+
+def steps(names: Sequence[Variable | None] = (None,)) -> st.SearchStrategy[Step]:
+    objects = st.sampled_from((Y, Z, V, W, W, iri(E + "o1")))
+    return st.builds(step, st.sampled_from("aab"), st.sampled_from((X, X, X, X, Y)), objects, st.sampled_from(names))
+
+
+@st.composite
+def sequences(draw: st.DrawFn, parts: st.SearchStrategy[Occurrence]) -> Seq:
+    """Draws a sequence that asks for one thing more at most, so that most have matches."""
+    extras: dict[str, Any] = draw(
+        st.one_of(
+            st.just({}),
+            st.just({}),
+            st.fixed_dictionaries({"min_gap": st.integers(1, 3)}),
+            st.fixed_dictionaries({"max_gap": st.integers(1, 3)}),
+            st.just({"condition": CONDITION}),
+            st.fixed_dictionaries({"between": st.tuples(st.builds(Part, steps(), st.booleans()))}),
+        )
+    )
+    return Seq(draw(parts), draw(parts), draw(st.sampled_from(("nearest", "nearest", "each", "last"))), **extras)
+
+
+def patterns() -> st.SearchStrategy[Occurrence]:
+    """Draws patterns: half of them are a sequence of steps, maybe with a bound, and the others are nested."""
+    lengths = st.integers(1, 6)
+    simple = steps()
+
+    def composed(parts: st.SearchStrategy[Occurrence]) -> st.SearchStrategy[Occurrence]:
+        return st.one_of(
+            sequences(parts),
+            sequences(parts),
+            st.builds(Both, parts, parts),
+            st.builds(Either, st.tuples(parts, parts)),
+            st.builds(Without, parts, parts),
+            st.builds(Followed, parts, simple, lengths),
+            st.builds(Preceded, simple, simple, lengths),
+            st.builds(Within, parts, lengths, st.sampled_from((None, *NAMES))),
+        )
+
+    chains = sequences(simple | sequences(simple))
+    nested = composed(st.recursive(simple, composed, max_leaves=4))
+    return st.one_of(chains, st.builds(Within, chains, lengths), nested, nested)
+
+
+def events_strategy() -> st.SearchStrategy[list[Event]]:
+    triples = st.builds(
+        Triple,
+        st.sampled_from([iri(E + name) for name in ("s1", "s1", "s1", "s2")]),
+        st.sampled_from([iri(E + name) for name in "ab"]),
+        st.sampled_from([iri(E + name) for name in ("o1", "o2")]),
+    )
+    content = st.lists(triples, min_size=1, max_size=2)
+    steps_of_time = st.integers(0, 2)
+
+    def timed(items: list[tuple[int, list[Triple]]]) -> list[Event]:
+        time, events = 0, []
+        for gap, facts in items:
+            time += gap
+            events.append(Event(time, tuple(facts)))
+        return events
+
+    return st.lists(st.tuples(steps_of_time, content), min_size=5, max_size=9).map(timed)
+
+
+def names_of(pattern: object) -> list[Variable]:
+    """Returns the names in a pattern."""
+    match pattern:
+        case Step(name=name) | Within(name=name):
+            own = [] if name is None else [name]
+            return own + (names_of(pattern.pattern) if isinstance(pattern, Within) else [])
+        case Seq(left=left, right=right) | Both(left=left, right=right):
+            return [*names_of(left), *names_of(right)]
+        case Either(branches=branches):
+            return [name for branch in branches for name in names_of(branch)]
+        case Without(pattern=inner) | Followed(pattern=inner) | Preceded(pattern=inner):
+            return names_of(inner)
+        case _:
+            return []
+
+
+def system_of(pattern: Occurrence) -> System:
+    rules, match = compiled(pattern, "q")
+    times = {name: Variable(name.name.replace(" ", "_")) for e in NAMES for name in (start_of(e), end_of(e))}
+    binds = tuple(Bind(new, old, keep_unbound=True) for old, new in times.items())
+    select = System(
+        "q", sources=(), joinables=(match,), predicates=binds,
+        consequences=(Select((*SHOWN, *times.values())),), reentrant=False,
+    )  # fmt: skip
+    return System(subsystems=(System("q", subsystems=(*rules, select), output="rstream"),))
+
+
+def plan_of(pattern: Occurrence, planner: str) -> Plan:
+    try:
+        return squall.plan(system_of(pattern), planner)
+    except PlannerError as error:
+        if "may be unbound" not in str(error):
+            raise
+        assume(False)
+        raise
+
+
+def expected(pattern: Occurrence, events: Sequence[Event]) -> Counter[tuple[int, tuple[str, ...]]]:
+    rows = []
+    for bindings, _, end in occurrences(pattern, events):
+        values = dict(bindings)
+        shown = [values.get(name) for name in SHOWN]
+        shown += [values.get(name) for e in NAMES for name in (start_of(e), end_of(e))]
+        rows.append((end, tuple(map(_text, shown))))
+    return Counter(rows)
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def actual(outputs: Iterable[Any]) -> Counter[tuple[int, tuple[str, ...]]]:
+    return Counter((out.time, tuple(map(_plain, out.fact.values))) for out in outputs)
+
+
+def _plain(term: str | None) -> str:
+    return "" if term is None else term.split('"')[1] if term.startswith('"') else term
+
+
+@examples(120)
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_matches_are_those_of_the_enumeration(planner: str, many: int) -> None:
+    def law(pattern: Occurrence, events: list[Event]) -> Sequence[object]:
+        assume(len(set(names_of(pattern))) == len(names_of(pattern)))
+        plan = plan_of(pattern, planner)
+        outputs = list(squall.run(plan, events))
+        assert actual(outputs) == expected(pattern, events)
+        return outputs
+
+    hold_with_outputs(law, many, 0.4, pattern=patterns(), events=events_strategy())
+
+
+@examples(40)
+def test_the_oracle_has_the_matches_of_the_enumeration(many: int) -> None:
+    def law(pattern: Occurrence, events: list[Event]) -> Sequence[object]:
+        assume(len(set(names_of(pattern))) == len(names_of(pattern)))
+        plan_of(pattern, "greedy")
+        outputs = list(squall.run(plan_of(pattern, "greedy"), events))
+        assert_as_oracle(system_of(pattern), outputs, events)
+        return outputs
+
+    hold_with_outputs(law, many, 0.4, pattern=patterns(), events=events_strategy())
+
+
+@examples(40)
+def test_a_run_resumes_with_open_occurrences(many: int) -> None:
+    def law(pattern: Occurrence, events: list[Event], compacts: bool, cuts: int) -> Sequence[object]:
+        assume(len(set(names_of(pattern))) == len(names_of(pattern)))
+        plan = plan_of(pattern, "rete")
+        size = max(1, len(events) // cuts)
+        batches = [events[first : first + size] for first in range(0, len(events), size)]
+        outputs = list(Moving(plan, compacts).outputs(batches, ()))
+        assert actual(outputs) == expected(pattern, events)
+        return outputs
+
+    hold_with_outputs(
+        law, many, 0.4, pattern=patterns(), events=events_strategy(), compacts=st.booleans(), cuts=st.integers(2, 9)
+    )
+
+
+@on_engines
+def test_engines_agree(builder: str, number: int) -> None:
+    def law(pattern: Occurrence, events: list[Event], seed: int) -> Sequence[object]:
+        assume(len(set(names_of(pattern))) == len(names_of(pattern)))
+        plan = plan_of(pattern, "rete")
+        outputs = in_memory.outputs_on(builder, plan, events, seed, ())
+        assert actual(outputs) == expected(pattern, events)
+        return list(outputs) if builder == "in memory" else [law]
+
+    hold_with_outputs(law, number, 0.4, pattern=patterns(), events=events_strategy(), seed=st.integers(0, 1000))

@@ -1,0 +1,565 @@
+"""Patterns over time as rules: the algebra that languages of event sequences are translated to.
+
+A pattern *occurs* with a solution and an interval of instants (docs/semantics.md, "Patterns over time"). A step is
+evaluated at each instant at which its streams bring something, and each of its solutions is an event of a derived
+stream that only the program reads. Operators combine such streams: their joins store an occurrence for as long as the
+bound on the whole pattern says, which is the window through which it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from itertools import count
+from typing import Any
+
+from squall.errors import Origin
+from squall.model import (
+    CLOSE,
+    AtomPattern,
+    Between,
+    Bind,
+    Construct,
+    Expression,
+    Filter,
+    Joinable,
+    NotExists,
+    Occurrences,
+    Predicate,
+    Select,
+    SequenceJoin,
+    Source,
+    System,
+    Union,
+    Variable,
+    map_parts,
+    visible,
+)
+from squall.model.expressions import Call
+from squall.model.sequences import Selection
+from squall.model.windows import LANDMARK, ElementWindow, SlidingWindow, Window
+from squall.rdf import XSD, iri, literal
+from squall.translators.sparql import calls
+from squall.translators.sparql.bodies import always_bound
+
+OCCURRENCE = iri("urn:x-squall:occurrence")
+"""The relation of the facts in the streams of occurrences."""
+STREAMS = "urn:x-squall:occurrences/"
+"""The beginning of the IRIs of these streams."""
+UNBOUND = iri("urn:x-squall:unbound")
+"""The term that stands for a variable without a value in such a fact."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A graph pattern that occurs at an instant.
+
+    Attributes:
+        body: The pattern: sources, joinables, predicates, ... without consequences. Its sources have the window
+            `ElementWindow`.
+        name: The variable that names the occurrence, or None.
+    """
+
+    body: System
+    name: Variable | None = None
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A pattern that is or must not be between two others."""
+
+    pattern: Occurrence
+    wanted: bool
+
+
+@dataclass(frozen=True)
+class Seq:
+    """One pattern after another one.
+
+    Attributes:
+        left: The first pattern.
+        right: The one behind it.
+        selection: Which pairs count.
+        min_gap: The least time between them (integer ms).
+        max_gap: The greatest time between them, or None.
+        condition: A condition on the variables of both, or None.
+        between: What has to be, or must not be, between them.
+    """
+
+    left: Occurrence
+    right: Occurrence
+    selection: Selection = "nearest"
+    min_gap: int = 1
+    max_gap: int | None = None
+    condition: Call | None = None
+    between: tuple[Part, ...] = ()
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Both:
+    """Two patterns in any order: compatible occurrences, with the hull of their intervals."""
+
+    left: Occurrence
+    right: Occurrence
+
+
+@dataclass(frozen=True)
+class Either:
+    """One of several patterns."""
+
+    branches: tuple[Occurrence, ...]
+
+
+@dataclass(frozen=True)
+class Without:
+    """Occurrences of a pattern for which no compatible occurrence of another one has ended before, or ends then."""
+
+    pattern: Occurrence
+    without: Occurrence
+
+
+@dataclass(frozen=True)
+class Followed:
+    """Occurrences behind which a step does not occur for some time: they end when that is certain.
+
+    Attributes:
+        pattern: The pattern.
+        absent: The step that must not occur in (end, end + within].
+        within: The length of time (integer ms).
+    """
+
+    pattern: Occurrence
+    absent: Step
+    within: int
+
+
+@dataclass(frozen=True)
+class Preceded:
+    """Occurrences of a step before which another one has not occurred for some time.
+
+    Attributes:
+        pattern: The step.
+        absent: The step that must not occur in [start - within, start).
+        within: The length of time (integer ms).
+    """
+
+    pattern: Step
+    absent: Step
+    within: int
+
+
+@dataclass(frozen=True)
+class Within:
+    """A pattern, with a bound on its length, a name, and conditions.
+
+    Attributes:
+        pattern: The pattern.
+        within: The greatest time from its begin to its end (integer ms), or None.
+        name: The variable that names the occurrence, or None.
+        body: What is applied to the solutions: the predicates of this system.
+    """
+
+    pattern: Occurrence
+    within: int | None = None
+    name: Variable | None = None
+    body: System | None = None
+
+
+Occurrence = Step | Seq | Both | Either | Without | Followed | Preceded | Within
+
+
+def start_of(name: Variable) -> Variable:
+    """Returns the variable of the time at which the occurrence of this name begins (xsd:integer ms)."""
+    return Variable(f"start of {name.name}")
+
+
+def end_of(name: Variable) -> Variable:
+    """Returns the variable of the time at which the occurrence of this name ends (xsd:integer ms)."""
+    return Variable(f"end of {name.name}")
+
+
+def compiled(pattern: Occurrence, query: str) -> tuple[tuple[System, ...], System]:
+    """Returns the rules of a pattern over time, and a part with its matches, each at the instant at which it ends.
+
+    Args:
+        pattern: The pattern.
+        query: The name of the query, which the rules and their streams have in their names.
+
+    Returns:
+        The rules, each with a stream that only the program reads. The part, whose visible variables are those of the
+        pattern and the times of its names (`start_of`, `end_of`).
+    """
+    compiler = _Compiler(query)
+    match = compiler.occurrence(pattern, _Context())
+    if not match.is_momentary:
+        match = compiler.through_stream(match, _Context())
+    names = tuple(name for name in visible(match.part) if is_shown(name))
+    return tuple(compiler.rules), replace(match.part, consequences=(Select(names),))
+
+
+def is_shown(name: Variable) -> bool:
+    """Returns whether a variable of a pattern can be seen outside: one of the user's, or a time of a name."""
+    return " " not in name.name or name.name.startswith(("start of ", "end of "))
+
+
+@dataclass(frozen=True)
+class _Context:
+    """How a pattern is read by what it is a part of.
+
+    Attributes:
+        window: The window through which its occurrences are read, from their end on; None: at their end only.
+        within: The bound on the pattern that it is a part of (integer ms), or None.
+        delay: By how much later than they occur its occurrences are read (integer ms).
+    """
+
+    window: Window | None = None
+    within: int | None = None
+    delay: int = 0
+
+    @property
+    def stored(self) -> _Context:
+        """The context of the parts of a pattern whose occurrences have to be stored."""
+        window = LANDMARK if self.within is None else SlidingWindow(self.within + 1)
+        return self if self.window is not None else replace(self, window=window)
+
+    @property
+    def momentary(self) -> _Context:
+        """The context of a part that is read at the end of its occurrences only."""
+        return replace(self, window=None)
+
+
+@dataclass(frozen=True)
+class _Occurring:
+    """A part with the occurrences of a pattern.
+
+    Attributes:
+        part: The part. It is valid from the end of an occurrence on.
+        start: The variable of the time at which one begins.
+        end: The variable of the time at which it ends.
+        is_momentary: Whether the part is valid at the end of an occurrence only.
+        is_bounded: Whether the part is valid no longer than the bound on the whole pattern allows, from its start on.
+    """
+
+    part: System
+    start: Variable
+    end: Variable
+    is_momentary: bool = False
+    is_bounded: bool = True
+
+    @property
+    def is_instant(self) -> bool:
+        """Whether each occurrence begins and ends at one instant."""
+        return self.start == self.end
+
+
+class _Compiler:
+    def __init__(self, query: str) -> None:
+        self.query = query
+        self.rules: list[System] = []
+        self.numbers = count(1)
+
+    def occurrence(self, pattern: Occurrence, context: _Context) -> _Occurring:
+        # In one piece: a flat match, the translation of each kind of pattern.
+        match pattern:
+            case Step(body=body, name=name):
+                return _named(self._step(body, context), name)
+            case Seq():
+                return self._sequence(pattern, context.stored)
+            case Both(left=left, right=right):
+                sides = [self.occurrence(side, context.stored) for side in (left, right)]
+                return self._hull(sides, context)
+            case Either(branches=branches):
+                if context.window is None:  # through a stream, since occurrences are a set
+                    return self.through_stream(
+                        self._either([self._at_end(part, context) for part in branches]), context
+                    )
+                return self._either([self.occurrence(branch, context) for branch in branches])
+            case Without(pattern=inner, without=without):
+                occurring = self._at_end(inner, context)
+                other = self.occurrence(without, context.stored)
+                other = other if other.is_instant else self.through_stream(other, context.stored)
+                return self.through_stream(_without(occurring, other.part), context)
+            case Followed():
+                return self._followed(pattern, context)
+            case Preceded(pattern=step, absent=absent, within=within):
+                occurring = self._at_end(step, context)
+                before = self.occurrence(absent, replace(context, window=SlidingWindow(within, 1), within=None))
+                return self.through_stream(_without(occurring, before.part), context)
+            case Within():
+                return self._within(pattern, context)
+
+    def through_stream(self, occurring: _Occurring, context: _Context, shift: int = 0) -> _Occurring:
+        """Returns occurrences as they are read from a stream of their own, which a rule derives.
+
+        What holds at one instant only is in the stream at each instant at which it does, and what is stored when it
+        begins to hold, with its times.
+
+        Args:
+            occurring: The occurrences.
+            context: How they are read.
+            shift: By how much the times in them are too late (integer ms).
+        """
+        number = next(self.numbers)
+        stream = f"{STREAMS}{self.query}/{number}"
+        carried = _Carried(occurring.part, tuple(name for name in visible(occurring.part) if is_shown(name)), number)
+        end = Variable(f"end {number}")
+        start = end if occurring.is_instant else Variable(f"start {number}")
+        times = [] if occurring.is_momentary else [(occurring.end, end)]
+        times += [] if occurring.is_instant else [(occurring.start, start)]
+        body, arguments = _shifted(carried.part, (*(own for own, _ in times), *carried.cells), shift)
+        output = "rstream" if occurring.is_momentary else "istream"
+        self._add_rule(body, arguments, f"{self.query} occurrence {number}", stream, output)
+        columns = (end, *(read for _, read in times), *carried.cells)
+        part = _read(stream, columns, carried, context)
+        return _Occurring(part, start, end, context.window is None, occurring.is_instant)
+
+    def _add_rule(self, body: System, arguments: tuple[Variable, ...], name: str, stream: str, output: str) -> None:
+        """Adds the rule that derives a stream of occurrences."""
+        rule = replace(
+            body,
+            name=name,
+            consequences=(Construct((AtomPattern(OCCURRENCE, arguments, exact=True),)),),
+            output=output,
+            report=CLOSE,
+            stream=stream,
+            internal=True,
+            reentrant=False,
+        )
+        if rule not in self.rules:
+            self.rules.append(rule)
+
+    def _step(self, body: System, context: _Context) -> _Occurring:
+        """Returns the occurrences of a graph pattern: its solutions at each instant at which its streams bring
+        something. Equal patterns share a stream, also those of other queries."""
+        delayed = _delayed(body, context.delay)
+        is_plain = delayed == System(
+            sources=delayed.sources, joinables=delayed.joinables, predicates=delayed.predicates
+        )
+        part = delayed if is_plain else System(sources=(), joinables=(delayed,))
+        number = next(self.numbers)
+        carried = _Carried(part, tuple(name for name in visible(part) if is_shown(name)), number)
+        rule, arguments = _with_plain_names(carried.part, carried.cells)
+        digest = sha256(repr((rule, arguments)).encode()).hexdigest()[:10]
+        stream = STREAMS + digest
+        self._add_rule(rule, arguments, f"occurrence {digest}", stream, "rstream")
+        end = Variable(f"end {number}")
+        return _Occurring(_read(stream, (end, *carried.cells), carried, context), end, end, context.window is None)
+
+    def _sequence(self, pattern: Seq, context: _Context) -> _Occurring:
+        left, right = self.occurrence(pattern.left, context), self.occurrence(pattern.right, context)
+        between = []
+        for interposed in pattern.between:
+            inner = self.occurrence(interposed.pattern, context)
+            between.append(Between(inner.part, inner.start, inner.end, interposed.wanted))
+        tests = [] if pattern.condition is None else [pattern.condition]
+        if context.within is not None and not left.is_bounded:
+            tests.append(_is_within(left.start, right.end, context.within))
+        join = SequenceJoin(
+            left.part,
+            right.part,
+            left.end,
+            right.start,
+            right.end,
+            pattern.selection,
+            pattern.min_gap,
+            pattern.max_gap,
+            calls.all_of(tests),
+            tuple(between),
+            pattern.origin,
+        )
+        part = System(sources=(), joinables=(join,))
+        return _Occurring(part, left.start, right.end, is_bounded=left.is_bounded)
+
+    def _hull(self, sides: Iterable[_Occurring], context: _Context) -> _Occurring:
+        """Returns the joined occurrences, from the first begin to the last end."""
+        left, right = sides
+        number = next(self.numbers)
+        start, end = Variable(f"start {number}"), Variable(f"end {number}")
+        first = calls.call("IF", (calls.call("<", (left.start, right.start)), left.start, right.start))
+        last = calls.call("IF", (calls.call("<", (left.end, right.end)), right.end, left.end))
+        part = System(sources=(), joinables=(left.part, right.part), predicates=(Bind(start, first), Bind(end, last)))
+        is_bounded = left.is_bounded and right.is_bounded
+        occurring = _Occurring(part, start, end, is_bounded=is_bounded)
+        if context.within is None or is_bounded:
+            return occurring
+        return _filtered(occurring, [Filter(_is_within(start, end, context.within))])
+
+    def _either(self, branches: Sequence[_Occurring]) -> _Occurring:
+        number = next(self.numbers)
+        start, end = Variable(f"start {number}"), Variable(f"end {number}")
+        parts = [
+            System(
+                sources=(),
+                joinables=(branch.part,),
+                predicates=(Bind(start, branch.start), Bind(end, branch.end)),
+                consequences=(Select((*(name for name in visible(branch.part) if is_shown(name)), start, end)),),
+            )
+            for branch in branches
+        ]
+        is_momentary = all(branch.is_momentary for branch in branches)
+        is_bounded = all(branch.is_bounded for branch in branches)
+        part = System(sources=(), joinables=(Union(tuple(parts)),))
+        return _Occurring(part, start, end, is_momentary, is_bounded)
+
+    def _at_end(self, pattern: Occurrence, context: _Context) -> _Occurring:
+        """Returns the occurrences of a pattern at their ends only. Those of a bounded one are stored no longer."""
+        occurring = self.occurrence(pattern, context.momentary)
+        return occurring if occurring.is_momentary else self.through_stream(occurring, context.momentary)
+
+    def _followed(self, pattern: Followed, context: _Context) -> _Occurring:
+        later = replace(context, delay=context.delay + pattern.within)
+        occurring = self._at_end(pattern.pattern, later)
+        behind = self.occurrence(pattern.absent, replace(context, window=SlidingWindow(pattern.within), within=None))
+        start = Variable(f"start {next(self.numbers)}")
+        part = _without(occurring, behind.part).part
+        part = replace(part, predicates=(*part.predicates, Bind(start, occurring.start)))
+        momentary = _Occurring(part, start, occurring.end, is_momentary=True)
+        return self.through_stream(momentary, context, shift=pattern.within)
+
+    def _within(self, pattern: Within, context: _Context) -> _Occurring:
+        inner, is_own = context, pattern.within is not None
+        if is_own:
+            inner = replace(context, window=None, within=pattern.within)
+        occurring = self.occurrence(pattern.pattern, inner.stored if is_own else inner)
+        if is_own and not occurring.is_bounded:
+            assert pattern.within is not None
+            occurring = _filtered(occurring, [Filter(_is_within(occurring.start, occurring.end, pattern.within))])
+        body = pattern.body
+        if body is not None and body.joinables:
+            occurring = self.through_stream(occurring, context.momentary)
+            beside = _delayed(replace(body, predicates=()), context.delay)
+            part = System(sources=(), joinables=(occurring.part, beside), predicates=body.predicates)
+            occurring = replace(occurring, part=part)
+        elif body is not None:
+            occurring = _filtered(occurring, body.predicates)
+        occurring = _named(occurring, pattern.name)
+        if context.window is None or (not is_own and not occurring.is_momentary):
+            return occurring
+        return self.through_stream(occurring, context)
+
+
+def _is_within(start: Variable, end: Variable, within: int) -> Call:
+    """Returns the test that an interval is no longer than a length of time (integer ms)."""
+    length = calls.call("-", (end, start))
+    return calls.condition(calls.call("<=", (length, literal(str(within), XSD + "integer"))))
+
+
+def _read(stream: str, columns: tuple[Variable, ...], carried: _Carried, context: _Context) -> System:
+    """Returns the part that reads a stream of occurrences."""
+    window = ElementWindow() if context.window is None else context.window
+    atom = AtomPattern(OCCURRENCE, columns, exact=True)
+    return System(sources=(Occurrences(stream, window),), joinables=(atom,), predicates=carried.binds)
+
+
+def _with_plain_names(body: System, arguments: tuple[Variable, ...]) -> tuple[System, tuple[Variable, ...]]:
+    """Returns a body, and the arguments of its facts, with variables that are numbered in the order of the text."""
+    names: dict[Variable, Variable] = {}
+
+    def numbered(part: Any) -> Any:
+        if isinstance(part, Variable):
+            return names.setdefault(part, Variable(f"v{len(names)}"))
+        return map_parts(part, numbered)
+
+    renamed: tuple[System, tuple[Variable, ...]] = numbered((body, arguments))
+    return renamed
+
+
+def _filtered(occurring: _Occurring, tests: Iterable[Predicate]) -> _Occurring:
+    part = System(sources=(), joinables=(occurring.part,), predicates=tuple(tests))
+    return replace(occurring, part=part)
+
+
+def _named(occurring: _Occurring, name: Variable | None) -> _Occurring:
+    """Returns the occurrences with their times under a name."""
+    if name is None:
+        return occurring
+    binds = (Bind(start_of(name), occurring.start), Bind(end_of(name), occurring.end))
+    part = System(sources=(), joinables=(occurring.part,), predicates=binds)
+    return replace(occurring, part=part)
+
+
+def _without(occurring: _Occurring, other: System) -> _Occurring:
+    """Returns the occurrences with which none of some others is compatible."""
+    part = System(sources=(), joinables=(occurring.part,), predicates=(NotExists((other,)),))
+    return replace(occurring, part=part)
+
+
+def _delayed(body: System, delay: int) -> System:
+    """Returns a graph pattern that reads what its streams brought some time ago (integer ms)."""
+    if not delay:
+        return body
+
+    def later(part: Any) -> Any:
+        if isinstance(part, Source):
+            windows = tuple((stream, window.delayed_by(delay)) for stream, window in part.windows)
+            return replace(part, window=part.window.delayed_by(delay), windows=windows)
+        return map_parts(part, later)
+
+    delayed: System = later(body)
+    return delayed
+
+
+def _shifted(part: System, arguments: tuple[Variable, ...], shift: int) -> tuple[System, tuple[Variable, ...]]:
+    """Returns a part, and the arguments of its facts, with all times earlier (integer ms)."""
+    if not shift:
+        return part, arguments
+    length = literal(str(shift), XSD + "integer")
+    times = {name: Variable(f"{name.name} earlier") for name in arguments if is_time(name)}
+    binds = tuple(
+        Bind(new, calls.call("COALESCE", (calls.call("-", (old, length)), old))) for old, new in times.items()
+    )
+    return (
+        replace(part, predicates=(*part.predicates, *binds)),
+        tuple(times.get(name, name) for name in arguments),
+    )
+
+
+def is_time(name: Variable) -> bool:
+    """Returns whether a variable holds a time of an occurrence."""
+    return name.name.startswith(("start ", "end "))
+
+
+class _Carried:
+    """The variables of an occurrence in a fact, which has a value for each of them.
+
+    Attributes:
+        part: The occurrences, with a term for each variable that may be unbound.
+        cells: The variables of the fact.
+        binds: What makes them unbound again where the fact is read.
+    """
+
+    def __init__(self, part: System, names: tuple[Variable, ...], number: int) -> None:
+        bound = _always_bound(part)
+        renaming = {name: Variable(f"{name.name} in {number}") for name in names if name not in bound}
+        fills = tuple(Bind(new, calls.call("COALESCE", (name, UNBOUND))) for name, new in renaming.items())
+        self.part = replace(part, predicates=(*part.predicates, *fills)) if fills else part
+        self.cells = tuple(renaming.get(name, name) for name in names)
+        self.binds = tuple(Bind(name, _or_unbound(new), keep_unbound=True) for name, new in renaming.items())
+
+
+def _or_unbound(name: Variable) -> Expression:
+    """Returns the value of a variable, or an error if it holds `UNBOUND`."""
+    is_unbound = calls.call("SAMETERM", (name, UNBOUND))
+    return calls.call("IF", (is_unbound, Variable("nothing"), name))
+
+
+def _always_bound(part: System) -> frozenset[Variable]:
+    """Returns the variables that are bound in each solution of a part."""
+    own = always_bound(part) if not part.joinables else frozenset[Variable]().union(*map(_bound_in, part.joinables))
+    binds = (item.variable for item in part.predicates if isinstance(item, Bind) and not item.keep_unbound)
+    return (own | frozenset(binds)) & frozenset(visible(part))
+
+
+def _bound_in(joinable: Joinable) -> frozenset[Variable]:
+    match joinable:
+        case System():
+            return _always_bound(joinable)
+        case Union(branches=branches):
+            return frozenset.intersection(*map(_always_bound, branches))
+        case SequenceJoin(left=left, right=right):
+            return _always_bound(left) | _always_bound(right)
+        case _:
+            return always_bound(joinable)
