@@ -29,6 +29,7 @@ _LANGUAGES = {
     "cqels": "sparql",
     "sparqlstream": "sparql",
     "strider": "sparql",
+    "ctsparql": "sparql",
     "jena": "text",
     "ntt": "text",
 }

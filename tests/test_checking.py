@@ -691,6 +691,8 @@ def test_the_cases_have_no_findings() -> None:
     findings = ((title, codes(lint(text, lexer=lexer))) for title, lexer, text in programs())
     assert {title: reported for title, reported in findings if reported} == {
         "traps: trap 19: a product gives each result once": ["cross-product"],
+        "sequences: a sequence is of the nearest occurrence": ["unbounded-sequence"],
+        "sequences: a difference drops what has occurred": ["unbounded-sequence"],
         "jena: a fact of which nothing binds a variable is never made": ["translation"],
         "jena: hidden nodes are in no answer, wherever they stand": ["unread"],
         "rif: rules that are not safe, or have no end, conclude what is asked of them": ["translation", "translation"],
@@ -704,6 +706,31 @@ def test_rule_sets_have_no_findings(name: str) -> None:
 
 def test_the_demo_has_no_findings() -> None:
     assert lint(HERE.parent / "docs" / "demo" / "platforms.jena") == ()
+
+
+# Patterns over time
+
+
+@pytest.mark.parametrize(
+    ("pattern", "stored"),
+    [
+        ("{ ?a :p 1 } SEQ { ?a :p 2 } WITHIN 1h", None),
+        ("{ ?a :p 1 } SEQ { ?a :p 2 }", "{ ?a :p 1 }"),
+        ("{ { ?a :p 1 } SEQ { ?a :p 2 } WITHIN 1h } AS ?x", None),
+        ("{ { ?a :p 1 } SEQ { ?a :p 2 } WITHIN 1h } SEQ { ?a :p 3 }", "{ ?a :p 1 }"),
+        ("{ { ?a :p 1 } SEQ { ?a :p 2 } } SEQ { ?a :p 3 } WITHIN 1h", None),
+        ("{ ?a :p 1 } AND { ?a :p 2 }", "{ ?a :p 1 }"),
+        ("{ { ?a :p 1 } AND NOT { ?a :p 2 } } WITHIN 1h", None),
+        ("{ ?a :p 1 } OR { ?a :p 2 }", None),
+        ("{ ?a :p 1 } NOT { ?a :p 2 } WITHIN 1h", None),
+        ("NOT { ?a :p 2 } WITHIN 1h { ?a :p 1 }", None),
+    ],
+)
+def test_patterns_over_time_that_are_not_bounded(pattern: str, stored: str | None) -> None:
+    findings = lint(f"PREFIX : <http://example.org/>\nSELECT * FROM STREAM :s {{ {pattern} }}", lexer="ctsparql")
+    assert [(finding.code, finding.origin and finding.origin.words) for finding in findings] == (
+        [] if stored is None else [("unbounded-sequence", stored)]
+    )
 
 
 # How findings are reported

@@ -229,6 +229,19 @@ STRIDER = package.compile(
 """Two queries over one window, which share the join."""
 
 
+SEQUENCE = package.compile(
+    """
+    PREFIX : <http://example.org/>
+    SELECT ?user (start(?first) AS ?since) WHERE {
+      { ?user :login :failed } AS ?first NOT { ?user :reset ?by } SEQ { ?user :login :ok } BEFORE 10s WITHIN 1m
+    }
+    """,
+    lexer="ctsparql",
+)
+SEQUENCE_PLAN = package.plan(SEQUENCE)
+"""A sequence with a negation between its steps."""
+
+
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
@@ -242,6 +255,8 @@ STRIDER = package.compile(
         ("explain/query-plan.txt", explain.text(QUERY_PLAN)),
         ("explain/strider.txt", explain.text(STRIDER)),
         ("explain/strider-plan.txt", explain.text(package.plan(STRIDER))),
+        ("explain/sequence.txt", explain.text(SEQUENCE)),
+        ("explain/sequence-plan.txt", explain.text(SEQUENCE_PLAN)),
         ("explain/figures.txt", explain.text(PLAN, FIGURES)),
         ("explain/multiway-plan.txt", explain.text(MULTIWAY_PLAN, {"k": NodeMetric(2, 3, 5, joins=("k", "j"))})),
         ("explain/figures.mmd", explain.mermaid(PLAN, FIGURES)),
@@ -253,7 +268,7 @@ def test_golden(name: str, shown: str) -> None:
 
 
 def test_every_operator_is_in_a_golden_plan() -> None:
-    text = {type(node.op) for node in (*PLAN.nodes, *QUERY_PLAN.nodes, *MULTIWAY_PLAN.nodes)}
+    text = {type(node.op) for node in (*PLAN.nodes, *QUERY_PLAN.nodes, *MULTIWAY_PLAN.nodes, *SEQUENCE_PLAN.nodes)}
     assert text == set(get_args(pps.Operator))
 
 

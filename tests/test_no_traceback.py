@@ -48,6 +48,12 @@ PROGRAMS: dict[str, list[str]] = {
     ],
     "cqels": ["SELECT ?a { STREAM <urn:s> [RANGE 5s SLIDE 1s] { ?a ?b ?c } GRAPH <urn:g> { ?a ?d 5 } }"],
     "sparqlstream": ["SELECT RSTREAM ?a FROM NAMED STREAM <urn:s> [NOW - 5 S TO NOW - 1 S SLIDE 1 S] { ?a ?b ?c }"],
+    "ctsparql": [
+        "PREFIX : <urn:> SELECT ?a (start(?e) AS ?s) FROM STREAM <urn:s> { NOT { ?a :d [] } WITHIN 5s "
+        "{ ?a :b ?c } AS ?e NOT { ?a :n 1 } EACH SEQ { ?a :b ?d } AS ?f AFTER 1s BEFORE 10s WHEN (?d > ?c) WITHIN 1m . "
+        "FILTER(before(?e, ?f)) }",
+        "SELECT * { { { ?a ?b 1 } SEQ { ?a ?b 2 } WITHIN 5s } AND NOT { ?a ?b 3 } OR { ?a ?b 4 } }",
+    ],
     "strider": [
         "STREAMING { WINDOW [10 Seconds] SLIDE [5 Seconds] BATCH [1 Second] } REGISTER { QUERYID [q] REASONING [U] "
         "SPARQL [ PREFIX : <urn:> SELECT ?a { ?a :b [ :c ?d ] FILTER(?d > 2) } ] }",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from squall import plugins
 from squall.contracts import Lexer
 from squall.errors import Errors, LexerError, SquallError, single_errors
-from squall.lexers import cqels, csparql, rspql, sparql, sparqlstream, strider
+from squall.lexers import cqels, csparql, ctsparql, rspql, sparql, sparqlstream, strider
 from squall.lexers.sparql import tree as q
 from squall.model import Variable
 from squall.model.windows import FirstTriple
@@ -26,7 +26,7 @@ from tests.laws import examples_of
 GOLDEN = Path(__file__).parent / "golden" / "errors"
 LEXERS = {
     ".rq": sparql.lexer, ".ru": sparql.lexer, ".csparql": csparql.lexer, ".rspql": rspql.lexer, ".cqels": cqels.lexer,
-    ".sparqlstream": sparqlstream.lexer, ".strider": strider.lexer,
+    ".sparqlstream": sparqlstream.lexer, ".strider": strider.lexer, ".ctsparql": ctsparql.lexer,
 }  # fmt: skip
 PREFIX = "PREFIX : <urn:>\n"
 A, B, C, D, S, T = map(Variable, "abcdst")
@@ -675,6 +675,16 @@ STRIDER = """
       BASE <urn:b> PREFIX : <urn:> SELECT ?a { ?a :p [ :q ?b ] } LIMIT 3 ] }
     REGISTER { QUERYID [Q2] SPARQL [ CONSTRUCT { ?a ?b ?c } FROM <urn:g> { ?a ?b ?c VALUES ?a { <x> } } ] }
 """
+CT_SPARQL = """
+    REGISTER STREAM <q> AS
+    CONSTRUCT { ?a ?b ?c } FROM STREAM <s> FROM NAMED STREAM <t>
+    { NOT { ?x ?y ?z } WITHIN 90s { ?a ?b ?c } AS ?e NOT { ?n ?n ?n } CONTAINING {} strict SEQ
+        { GRAPH <t> { ?a ?b _:d } } AFTER 5s BEFORE 1h WHEN (?a > ?c) EACH SEQ {} AS ?f
+        NOT { ?a ?a ?a } WITHIN P1D WITHIN 36h
+      AND NOT { { {} SEQ {} WITHIN 1500ms } AS ?g last seq {} } or { ?o ?o ?o } AS ?g AND {}
+      . { ?a ?b 1 } UNION {} { ?a ?b 2 }
+      FILTER (start(?e) < 5 && metby(?e, ?f) || !(duration(?f) = 7)) }
+"""
 SPARQL_STREAM = """
     SELECT DSTREAM DISTINCT ?a FROM NAMED STREAM <s> [FROM NOW - 2 MINUTES TO NOW - 1 SECOND STEP 1 S]
     FROM STREAM <s> [NOW - 5 S] FROM STREAM <t> [TRIPLES 5] { GRAPH <s> { ?a ?b ?c } }
@@ -689,6 +699,7 @@ SPARQL_STREAM = """
         (cqels.lexer, CQELS_QL),
         (sparqlstream.lexer, SPARQL_STREAM),
         (strider.lexer, STRIDER),
+        (ctsparql.lexer, CT_SPARQL),
     ],
 )
 def test_a_printed_query_of_streams_is_read_as_the_same_tree(lexer: sparql.SparqlLexer, text: str) -> None:

@@ -9,14 +9,14 @@ from lark import Token, Tree
 from squall import functions
 from squall.errors import Origin, did_you_mean
 from squall.lexers.sparql import tree as q
-from squall.lexers.sparql.datasets import Datasets
 from squall.lexers.sparql.expressions import Part, Parts, first, has, is_iri, only, trees, variable_of, word
+from squall.lexers.sparql.sequences import TimePatterns
 from squall.lexers.sparql.triples import Triples
 from squall.model import Variable
 from squall.rdf import Term, blank, iri, iri_text
 
 
-class Builder(Datasets):
+class Builder(TimePatterns):
     """Reads lark's tree from the top down. Errors are recorded in the text's `errors`."""
 
     def program(self, tree: Tree[Token]) -> q.Program:
@@ -256,6 +256,8 @@ class Builder(Datasets):
             case "union":
                 branches = tuple(map(self.group, trees(tree)))
                 return branches[0] if len(branches) == 1 else q.Union(branches, origin)
+            case "time_pattern":
+                return self.time_pattern(tree)
             case "optional":
                 return q.Optional(self._where(tree), origin)
             case "minus":

@@ -280,6 +280,20 @@ class Expressions(ABC):
     def _timestamp_of_triple(self, tree: Tree[Token]) -> q.Call:
         return q.Call(q.TIMESTAMP, tuple(map(self.expression, tree.children)), origin=self.origin(tree))
 
+    def _step_function(self, tree: Tree[Token]) -> q.StepCall:
+        function, *parts = tree.children
+        (name,) = (name for name in q.STEP_FUNCTIONS if name.lower() == str(function).lower())
+        names = [part for part in parts if isinstance(part, Token)]
+        count, expected = len(names), q.STEP_FUNCTIONS[name]
+        if len(names) < len(parts):
+            hint = f"write `{name}({', '.join(names)})`, and compare `start` and `end` where they may differ a little"
+            self.text.fail(f"`{name}` has no tolerances here", self.origin(parts[len(names)]), hint)
+        if count != expected:
+            arity_text = "the name of 1 step" if expected == 1 else f"the names of {expected} steps"
+            self.text.fail(f"`{name}` takes {arity_text}, not {count}", self.origin(function))
+        steps = tuple(q.StepName(str(part)[1:], self.origin(part)) for part in names)
+        return q.StepCall(name, steps, self.origin(tree))
+
     _EXPRESSIONS: ClassVar[dict[str, Callable[[Expressions, Tree[Token]], q.Expression]]] = {
         "expression": lambda self, tree: self._chain("||", tree),
         "conjunction": lambda self, tree: self._chain("&&", tree),
@@ -294,4 +308,5 @@ class Expressions(ABC):
         "exists": _exists,
         "timestamp": _timestamp,
         "timestamp_of_triple": _timestamp_of_triple,
+        "step_function": _step_function,
     }

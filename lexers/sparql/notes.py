@@ -171,8 +171,18 @@ class _Notes:
                 self.query(query)
             case q.TriplesBlock() | q.Values():
                 pass
+            case q.TimePattern():
+                self._time_pattern(element)
             case _:
                 self.group(element.group)
+
+    def _time_pattern(self, pattern: q.TimePattern) -> None:
+        for group in pattern.groups():
+            self.group(group)
+        for conjunct in pattern.chains:
+            for step in conjunct.chain.occurrences:
+                if step.when is not None:
+                    self.expression(step.when, aggregates=False)
 
     # Expressions
 

@@ -18,6 +18,7 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUOTED = re.compile(r"""("{3}|'{3})(?:[^\\]|\\.)*?\1|(["'])(?:[^\\\r\n]|\\.)*?\2""")
 _WRONG_ESCAPE = re.compile(r"(?:[^\\]|\\[tbnrf\\\"'])*(\\.?)", re.DOTALL)
 _REIFY = "describe the statement by a node of its own: `[] rdf:subject ?s ; rdf:predicate ?p ; rdf:object ?o`"
+_STEPS = "each step is in braces: `{ ... } SEQ { ... }`"
 _PIECE = re.compile(r"\S[^\s<>(){}\[\];,]*>?")
 
 _SIGNS = {
@@ -31,9 +32,11 @@ _PHRASES: tuple[Phrase, ...] = (
     ("an operator", frozenset({"COMPARE", "PLUS"}), frozenset({
         "COMPARE", "PLUS", "HYPHEN", "STAR", "SLASH", "SIGNED", "AND", "OR", "NOT", "_IN"})),
     ("an expression", frozenset({"FUNCTION", "HYPHEN", "VAR"}), _TERMS | {
-        "FUNCTION", "SET_FUNCTION", "_TIMESTAMP", "NEGATION", "PLUS", "HYPHEN", "LPAR", "_EXISTS", "NOT"}),
+        "FUNCTION", "SET_FUNCTION", "STEP_FUNCTION", "_TIMESTAMP", "NEGATION", "PLUS", "HYPHEN", "LPAR", "_EXISTS",
+        "NOT"}),
     ("a condition", frozenset({"FUNCTION", "LPAR"}), frozenset({
-        "FUNCTION", "SET_FUNCTION", "_TIMESTAMP", "LPAR", "_EXISTS", "NOT", "VAR", "IRIREF", "PNAME_LN", "PNAME_NS"})),
+        "FUNCTION", "SET_FUNCTION", "STEP_FUNCTION", "_TIMESTAMP", "LPAR", "_EXISTS", "NOT", "VAR", "IRIREF",
+        "PNAME_LN", "PNAME_NS"})),
     ("a predicate", frozenset({"A", "NEGATION"}), frozenset({
         "A", "VAR", "NEGATION", "CIRCUMFLEX", "LPAR", "IRIREF", "PNAME_LN", "PNAME_NS"})),
     ("a term or variable", frozenset({"VAR", "STRING"}), _NODES),
@@ -51,7 +54,10 @@ _PHRASES: tuple[Phrase, ...] = (
         "SET_FUNCTION", "COLUMN", "IRIREF", "PNAME_LN", "PNAME_NS"})),
     ("a name", frozenset({"NAME"}), _TERMS | {"NAME"}),
     ("a keyword such as `FILTER`", frozenset({"_FILTER", "_OPTIONAL"}), frozenset({
-        "_FILTER", "_OPTIONAL", "_BIND", "_GRAPH", "_MINUS", "_SERVICE", "_VALUES", "_WINDOW", "_UNION"})),
+        "_FILTER", "_OPTIONAL", "_BIND", "_GRAPH", "_MINUS", "_SERVICE", "_VALUES", "_WINDOW", "_UNION", "NOT"})),
+    ("a word of patterns over time such as `SEQ`", frozenset({"_SEQ", "_WITHIN"}), frozenset({
+        "_SEQ", "_WITHIN", "_AND", "_OR", "_CONTAINING", "NOT", "EACH", "LAST", "NEAREST", "STRICT", "_AFTER",
+        "_BEFORE", "_WHEN", "_AS"})),
     ("a modifier such as `LIMIT`", frozenset({"_LIMIT", "_OFFSET"}), frozenset({
         "_GROUP", "_HAVING", "_ORDER", "_LIMIT", "_OFFSET", "_VALUES", "_AGGREGATE"})),
     ("an update such as `INSERT`", frozenset({"_INSERT", "_LOAD"}), frozenset({
@@ -82,10 +88,16 @@ class _Reader(Reader):
     def __init__(self, text: Text, grammars: tuple[str, ...]) -> None:
         super().__init__(text, _grammar(grammars).parse_interactive(text.text))
         self.streams = "streams" in grammars
+        self.sequences = "ctsparql" in grammars
 
     def unexpected(self, token: Token) -> None:
         if token.type in ("FUNCTION", "SET_FUNCTION", "NAME", "STREAM"):
             self._misspelt(str(token), self.origin(token))
+        elif token.type == "_SEQ":
+            self.text.fail(f"`{token}` cannot stand here", self.origin(token), _STEPS)
+        elif token.type == "_UNION" and "_SEQ" in self.accepted():
+            hint = "a step that is a union is in braces of its own: `{ { ... } UNION { ... } }`"
+            self.text.fail(f"`{token}` cannot stand here", self.origin(token), hint)
         elif token.type == "IRIREF" and "COMPARE" in self.accepted():
             hint = "to compare, put blanks around `<` and `>`"
             self.text.fail(f"`{_short(token)}` is an IRI, which cannot stand here", self.origin(token), hint)
@@ -133,6 +145,8 @@ class _Reader(Reader):
     def _advice(self, word: str, accepted: set[str]) -> str:
         if word.upper() in _OF_STREAMS and not self.streams:
             return "streams are of C-SPARQL and RSP-QL: name the file `*.csparql` or `*.rspql`, or say which `--lexer`"
+        if word.upper() == "SEQ" and not self.sequences:
+            return "patterns over time are of CT-SPARQL: name the file `*.ctsparql`"
         if word.upper() == "REASONING" and not self.streams:
             return "SPARQL has no such clause: write the comment `# pragma entailment rhodf` on a line of its own"
         if word.upper() == "STREAM" and "_OPTIONAL" in accepted:
@@ -146,6 +160,10 @@ class _Reader(Reader):
 
     def expected(self) -> str:
         kinds = self.accepted()
+        if kinds == {"_WITHIN"}:
+            return "what does not occur before the first step has a length of time: `NOT { ... } WITHIN 10s`"
+        if {"_WITHIN", "_SEQ"} <= kinds and "RBRACE" not in kinds:
+            return "what does not occur behind the last step has a length of time: `NOT { ... } WITHIN 10s`"
         phrases, left = expected_phrases(kinds - (_PATH if "QUESTION" in kinds else set()), _SIGNS, _PHRASES)
         words = sorted(f"`{word}`" for word in map(_keyword, left) if word)
         return expected_hint([*phrases, *words, *(["the end"] if "$END" in left else [])])
@@ -160,7 +178,7 @@ def _keyword(token: str) -> str | None:
 
 _UNSPOKEN = frozenset({
     "A", "AND", "OR", "PLUS", "QUESTION", "NEGATION", "COMPARE", "HYPHEN", "FUNCTION", "LANGTAG", "INTEGER", "UNIT",
-    "NAME", "COLUMN", "SET_FUNCTION", "BLANK_NODE_LABEL", "$END",
+    "NAME", "COLUMN", "SET_FUNCTION", "STEP_FUNCTION", "BLANK_NODE_LABEL", "$END",
 })  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The translator of SPARQL 1.1, C-SPARQL, RSP-QL, CQELS-QL and SPARQLStream.
+"""The translator of SPARQL 1.1, C-SPARQL, CT-SPARQL, RSP-QL, CQELS-QL, SPARQLStream and Strider.
 
 Sources: SPARQL 1.1 Query, section 18; SPARQL 1.1 Update, section 3; for streams see `datasets` and `outputs`.
 """
@@ -14,6 +14,7 @@ from squall.lexers.sparql import tree as q
 from squall.model import Document, Insert, Stream, System
 from squall.model.profiles import by_name
 from squall.rdf import iri_text, is_iri
+from squall.translators.sparql import sequences
 from squall.translators.sparql.datasets import clauses, of_query
 from squall.translators.sparql.outputs import output_of
 from squall.translators.sparql.reasoning import Reasoning, reasoning_of_modes
@@ -66,7 +67,8 @@ def _over_streams(program: q.Program) -> Iterator[q.Statement]:
 
 def _translated(statement: q.Statement, name: str, notes: Notes, is_graph_in_scope: bool) -> list[System]:
     """Returns the rules of a statement. Those of a query form one system, which has its own output."""
-    state = State(notes, str(statement), statement.base, is_graph_in_scope)
+    state = State(notes, str(statement), statement.base, is_graph_in_scope, name)
+    sequences.check(statement, state)
     for length, origin in statement.bare_lengths:
         hint = f"write the unit: `{length} ms`, or `{length} s` for seconds"
         notes.warn(f"the length of time `{length}` has no unit: it is {length} ms", origin, hint)
@@ -82,7 +84,7 @@ def _translated(statement: q.Statement, name: str, notes: Notes, is_graph_in_sco
     return [
         System(
             name,
-            subsystems=(*_relations(state), *systems),
+            subsystems=(*_relations(state), *state.sequences, *systems),
             output=spec.output,
             report=spec.report,
             stream=stream,

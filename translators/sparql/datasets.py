@@ -13,7 +13,7 @@ from squall.errors import Origin
 from squall.lexers.sparql import tree as q
 from squall.model import GRAPH, AtomPattern, FactPattern, Graph, Graphs, Pattern, Slot, Source, Variable
 from squall.model.sources import BACKGROUND
-from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
+from squall.model.windows import LANDMARK, CountWindow, ElementWindow, HoppingWindow, SlidingWindow, Window
 from squall.rdf import Term, iri_text
 from squall.translators.sparql.state import Notes
 
@@ -37,6 +37,7 @@ class ActiveDataset:
         bound_outside: The variables that are bound outside of an EXISTS.
         graph: The variable of the graph's name, if the patterns are over each of all graphs.
         unbound_graph: The variable of ``GRAPH ?g`` around the patterns, if it has no value inside.
+        window: The window of named graphs that the query does not declare.
     """
 
     sources: tuple[Source, ...] = (DEFAULT,)
@@ -46,6 +47,7 @@ class ActiveDataset:
     bound_outside: frozenset[Variable] = frozenset()
     graph: Variable | None = None
     unbound_graph: Variable | None = None
+    window: Window = LANDMARK
 
     def with_sources(self, *sources: Source) -> ActiveDataset:
         """Returns the dataset with another active graph."""
@@ -59,7 +61,7 @@ class ActiveDataset:
         """Returns the dataset with the graph of this name as its active graph, or None if there is none."""
         name = iri_text(graph)
         if self.graphs is None:
-            return self.with_sources(Graph(name))
+            return self.with_sources(Graph(name, self.window))
         if graph in self.graphs:
             return self.with_sources(self.graphs[graph])
         return (
@@ -72,7 +74,7 @@ class ActiveDataset:
     def every_graph(self) -> tuple[Source, ...]:
         """All existing graphs, except for those that the dataset names."""
         inside = tuple(Graphs(source.iri, source.window, only="graphs") for source in self.graph_sources)
-        return (Graphs(),) if self.graphs is None else inside
+        return (Graphs(window=self.window),) if self.graphs is None else inside
 
     def with_graphs(self, graph: Variable, graphs: tuple[Source, ...]) -> ActiveDataset:
         """Returns the dataset with each of these graphs as its active graph."""
@@ -140,7 +142,23 @@ def of_query(query: q.Query, notes: Notes) -> ActiveDataset:
         return WITHOUT_STREAMS
     if not q.reads_by_name(query):
         _warn_of_unread_names(query.dataset, notes)
-    return dataset(query.dataset, notes)
+    reads = dataset(query.dataset, notes)
+    return _at_instants(reads) if q.time_patterns(query) else reads
+
+
+def _at_instants(reads: ActiveDataset) -> ActiveDataset:
+    """Returns a dataset that has what arrives at an instant, for a query with a pattern over time (CT-SPARQL)."""
+
+    def read(source: Source) -> Source:
+        return source if source.window.is_empty else replace(source, window=ElementWindow())
+
+    return replace(
+        reads,
+        sources=tuple(map(read, reads.sources)),
+        graphs=None if reads.graphs is None else {name: read(source) for name, source in reads.graphs.items()},
+        graph_sources=tuple(map(read, reads.graph_sources)),
+        window=ElementWindow(),
+    )
 
 
 def _warn_of_unread_names(clauses: Iterable[q.DatasetClause], notes: Notes) -> None:

@@ -14,7 +14,7 @@ from squall.lexers.sparql import tree as q
 from squall.model import Bind, Call, Exists, Expression, Filter, System, Variable
 from squall.model.stratification import is_time_dependent
 from squall.rdf import Term, iri_text, is_iri, literal
-from squall.translators.sparql import calls
+from squall.translators.sparql import calls, step_times
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import ActiveDataset
 from squall.translators.sparql.state import State
@@ -68,6 +68,9 @@ class Expressions:
                     inner = self.groups.group(within, body.reads.uncorrelated)
                     return self.timestamps.of_pattern(variable, inner, body, origin)
                 return self.timestamps.of_variable(variable, body, within, origin)
+            case q.StepCall():
+                names = (*body.variables, *body.reads.bound_outside)
+                return self.value(step_times.times(expression, names, self.state), body)
             case q.Aggregate(origin=origin):
                 hint = "compute it in a sub-query, and use its variable"
                 return self._refused(f"the aggregate `{expression.kind}` cannot be here", origin, hint)

@@ -29,7 +29,8 @@ class StatementOutput(NamedTuple):
 def output_of(statement: q.Statement) -> StatementOutput:
     """Returns the output specification of a query.
 
-    The query may state it (RSP-QL, SPARQLStream). CQELS-QL has ISTREAM. Otherwise a query that is evaluated at steps or
+    The query may state it (RSP-QL, SPARQLStream). CQELS-QL has ISTREAM. One with a pattern over time (CT-SPARQL) has
+    RSTREAM, since matches are read at the instant at which they end. Otherwise a query that is evaluated at steps or
     periods has RSTREAM, and one with an order has RSTREAM whenever its answer changes. The rest (C-SPARQL without a
     step, SPARQL) has ISTREAM.
     """
@@ -39,6 +40,8 @@ def output_of(statement: q.Statement) -> StatementOutput:
     report = CLOSE if registration is None or registration.period is None else Report("periodic", registration.period)
     if registration is not None and registration.kind in ("ISTREAM", "DSTREAM", "RSTREAM"):
         return StatementOutput(registration.kind.lower(), report, is_stream)
+    if q.time_patterns(statement.body):
+        return StatementOutput("rstream", report, is_stream)
     if q.stream_windows(statement.body):
         return StatementOutput("istream", report, is_stream)
     is_stepped = dataset(clauses(statement), Notes()).is_stepped

@@ -1,4 +1,4 @@
-"""Expressions: calls, aggregates, EXISTS, and C-SPARQL's timestamp."""
+"""Expressions: calls, aggregates, EXISTS, C-SPARQL's timestamp, and the times of steps."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from squall.errors import Origin
 from squall.lexers.sparql.tree.printing import expressed, quoted
+from squall.lexers.sparql.tree.sequences import StepCall
 from squall.model import Variable
 from squall.rdf import Term, iri
 
@@ -114,4 +115,4 @@ class Timestamp:
         return f"timestamp({self.variable}{'' if self.within is None else f' {self.within}'})"
 
 
-Expression = Term | Variable | Call | Aggregate | Exists | NotExists | Timestamp
+Expression = Term | Variable | Call | Aggregate | Exists | NotExists | Timestamp | StepCall

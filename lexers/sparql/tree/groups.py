@@ -11,6 +11,7 @@ from squall.lexers.sparql.tree.datasets import CountRange, TimeRange
 from squall.lexers.sparql.tree.expressions import Expression
 from squall.lexers.sparql.tree.paths import Alternative, Inverse, Negated, Path, Repeat, Steps
 from squall.lexers.sparql.tree.printing import Slot, braced, bracketed, expressed, lines, silent_text, slot
+from squall.lexers.sparql.tree.sequences import TimePattern
 from squall.model import Variable
 from squall.model.windows import duration
 from squall.rdf import Term
@@ -201,7 +202,7 @@ class SubSelect:
 
 Named = Graph | Window | StreamWindow | Service
 """The elements that name the graph, window, stream or service of a group."""
-Element = TriplesBlock | Group | Optional | Union | Minus | Named | Filter | Bind | Values | SubSelect
+Element = TriplesBlock | Group | Optional | Union | Minus | Named | Filter | Bind | Values | SubSelect | TimePattern
 
 
 @dataclass(frozen=True)

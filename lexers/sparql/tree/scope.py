@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from squall.errors import Origin
+from squall.lexers.sparql.tree.expressions import TIMESTAMP, Call, Timestamp
 from squall.lexers.sparql.tree.groups import (
     Bind,
     Element,
@@ -23,6 +25,7 @@ from squall.lexers.sparql.tree.groups import (
     Window,
 )
 from squall.lexers.sparql.tree.printing import is_unnamed
+from squall.lexers.sparql.tree.sequences import Occurrence, StepName, TimePattern
 from squall.model import Variable
 from squall.rdf import Term
 
@@ -67,6 +70,22 @@ def reads_by_name(part: object) -> bool:
     return any(True for kind in (Graph, Window) for _ in _inside(part, kind))
 
 
+def time_patterns(part: object) -> tuple[TimePattern, ...]:
+    """Returns all patterns over time inside of a part of a tree (CT-SPARQL), in the order of the text."""
+    return tuple(_inside(part, TimePattern))
+
+
+def step_names(part: object) -> tuple[StepName, ...]:
+    """Returns the names of all steps inside of a part of a tree (CT-SPARQL), in the order of the text."""
+    return tuple(step.name for step in _inside(part, Occurrence) if step.name is not None)
+
+
+def timestamp_places(part: object) -> tuple[Origin | None, ...]:
+    """Returns where the function ``timestamp`` is called inside of a part of a tree (C-SPARQL)."""
+    calls = [call.origin for call in _inside(part, Call) if call.function == TIMESTAMP]
+    return (*(call.origin for call in _inside(part, Timestamp)), *calls)
+
+
 def _inside(part: object, kind: type[_Part]) -> Iterator[_Part]:
     """Yields all parts of a type in a part of a tree."""
     if isinstance(part, kind):
@@ -108,6 +127,9 @@ def _bound(element: Element) -> Iterable[Variable]:
             return variables
         case SubSelect(query=query):
             return shown(query)
+        case TimePattern(chains=chains):
+            chains_wanted = [conjunct.chain for conjunct in chains if conjunct.wanted]
+            return [name for chain in chains_wanted for step in chain.occurrences for name in _bound(step.group)]
         case Filter() | Minus():
             return []
 

@@ -1,0 +1,49 @@
+"""The check ``unbounded-sequence``: patterns over time whose occurrences have to be stored for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from squall.checking.findings import WARNING, Finding
+from squall.checking.program import Program
+from squall.errors import Origin
+from squall.model import Occurrences, System
+from squall.model.walk import walk
+
+_HINT = "bound the pattern from its begin to its end: `WITHIN 1h` behind it"
+
+
+def check(program: Program) -> Iterator[Finding]:
+    """Yields a finding for each pattern over time of which a part is read through a window that never expires.
+
+    The place is that of the first part.
+    """
+    steps = {rule.stream: rule.system for rule in program.rules if rule.stream}
+    patterns = set[str]()
+    for rule in program.rules:
+        for source in _read(rule.system):
+            query = rule.name.rpartition(" occurrence ")[0] or rule.name
+            if source.window.expires or query in patterns:
+                continue
+            patterns.add(query)
+            step = steps.get(source.iri)
+            origin = None if step is None else step.origin
+            words = "" if origin is None or "\n" in origin.words else f" of `{origin.words}`"
+            message = f"`{query}` stores all occurrences{words} for ever: what follows them may come at any time"
+            yield Finding("unbounded-sequence", WARNING, message, _origin(source, steps) or rule.origin, _HINT)
+
+
+def _read(rule: System) -> Iterator[Occurrences]:
+    """Yields the streams of occurrences that a rule reads."""
+    for part in walk(rule):
+        if isinstance(part, System):
+            yield from (source for source in part.sources if isinstance(source, Occurrences))
+
+
+def _origin(source: Occurrences, steps: Mapping[str, System]) -> Origin | None:
+    """Returns the place of the first step of the pattern whose occurrences a source reads."""
+    step = steps.get(source.iri)
+    if step is None or step.origin is not None:
+        return None if step is None else step.origin
+    places = (_origin(inner, steps) for inner in _read(step))
+    return next((place for place in places if place is not None), None)

@@ -1,0 +1,537 @@
+"""Patterns over time (CT-SPARQL), as occurrences: steps, sequences and absences.
+
+docs/languages/ctsparql.md has the definitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from squall.errors import Origin
+from squall.functions.sparql.logic import COALESCE
+from squall.lexers.sparql import tree as q
+from squall.lexers.sparql.expressions import FUNCTIONS
+from squall.model import (
+    GRAPH,
+    AtomPattern,
+    Bind,
+    Call,
+    Exists,
+    Graph,
+    Graphs,
+    Joinable,
+    Pattern,
+    Predicate,
+    Select,
+    Source,
+    System,
+    TableFunction,
+    Union,
+    Variable,
+    visible,
+)
+from squall.model.sequences import Selection
+from squall.model.walk import walk
+from squall.model.windows import duration
+from squall.rdf import Term, iri_text
+from squall.translators.sparql import time_patterns
+from squall.translators.sparql.bodies import Body
+from squall.translators.sparql.datasets import ActiveDataset
+from squall.translators.sparql.expressions import Expressions, conjuncts
+from squall.translators.sparql.state import State
+
+_BRACES = "write it into the braces of a step"
+
+
+class GroupTranslator(Protocol):
+    """The translator of the groups of steps."""
+
+    @property
+    def expressions(self) -> Expressions:
+        """The translator of expressions."""
+        ...
+
+    def body(self, group: q.Group, reads: ActiveDataset) -> Body:
+        """Returns the solutions of a group."""
+        ...
+
+    def check_bound(self, expression: q.Expression, origin: Origin | None, *bodies: Body) -> None:
+        """Warns of variables of an expression that are unbound."""
+        ...
+
+    def bind(self, variable: Variable, expression: q.Expression, body: Body) -> Bind:
+        """Returns a `Bind` of an expression's value."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Built:
+    """A pattern with what its parts need to know of it.
+
+    Attributes:
+        pattern: The pattern.
+        bound: The variables that each of its occurrences binds, the times of names included.
+        unbound: The variables that some of its occurrences bind.
+        names: The names of its steps that can be seen around it.
+        steps: The systems of its steps.
+        least: The least time from its begin to its end (integer ms).
+    """
+
+    pattern: time_patterns.Occurrence
+    bound: frozenset[Variable] = frozenset()
+    unbound: frozenset[Variable] = frozenset()
+    names: tuple[q.StepName, ...] = ()
+    steps: tuple[System, ...] = ()
+    least: int = 0
+
+    @property
+    def variables(self) -> frozenset[Variable]:
+        return self.bound | self.unbound
+
+    def joined(self, other: _Built, pattern: time_patterns.Occurrence, least: int) -> _Built:
+        """Returns a pattern whose occurrences have the variables of two."""
+        bound = self.bound | other.bound
+        unbound = self.variables | other.variables
+        names = tuple(dict.fromkeys((*self.names, *other.names)))
+        return _Built(pattern, bound, unbound - bound, names, (*self.steps, *other.steps), least)
+
+
+@dataclass
+class TimePatterns:
+    """Translates the pattern over time of a query."""
+
+    state: State
+    groups: GroupTranslator
+    reads: ActiveDataset = field(default_factory=ActiveDataset)
+
+    def match(self, element: q.TimePattern, reads: ActiveDataset) -> System:
+        """Returns a part with the matches of a pattern, each at the instant at which it ends.
+
+        The rules of the pattern are added to the state's.
+        """
+        self.reads = reads
+        built = self._pattern(element)
+        if self.state.notes.errors:
+            return System(consequences=(Select(tuple(sorted(built.variables, key=str))),))
+        rules, match = time_patterns.compiled(built.pattern, self.state.name)
+        self.state.sequences += rules
+        return match
+
+    # Patterns
+
+    def _pattern(self, element: q.TimePattern) -> _Built:
+        branches = [self._conjunction(branch) for branch in element.branches]
+        if len(branches) == 1:
+            return branches[0]
+        bound = frozenset.intersection(*(branch.bound for branch in branches))
+        return _Built(
+            time_patterns.Either(tuple(branch.pattern for branch in branches)),
+            bound,
+            frozenset[Variable]().union(*(branch.variables for branch in branches)) - bound,
+            tuple(dict.fromkeys(name for branch in branches for name in branch.names)),
+            tuple(step for branch in branches for step in branch.steps),
+            min(branch.least for branch in branches),
+        )
+
+    def _conjunction(self, branch: q.Conjunction) -> _Built:
+        first, *others = branch.conjuncts
+        result = self._chain(first.chain)
+        for conjunct in sorted(others, key=lambda other: not other.wanted):
+            other = self._chain(conjunct.chain)
+            self._check_pair(result, other, conjunct.chain.origin, may_share_names=True)
+            if conjunct.wanted:
+                both = time_patterns.Both(result.pattern, other.pattern)
+                result = result.joined(other, both, max(result.least, other.least))
+            else:
+                result = replace(result, pattern=time_patterns.Without(result.pattern, other.pattern))
+        return result
+
+    def _chain(self, chain: q.Chain) -> _Built:
+        result = previous = self._occurrence(chain.first)
+        if chain.preceded is not None:
+            result = self._preceded(result, chain.preceded)
+        for link in chain.links:
+            following = self._occurrence(link.to)
+            result = self._sequence(result, previous, following, link)
+            previous = following
+        if chain.followed is not None:
+            absent = self._absent(chain.followed)
+            self._check_pair(result, absent, chain.followed.origin)
+            if isinstance(absent.pattern, time_patterns.Step):
+                pattern = time_patterns.Followed(result.pattern, absent.pattern, chain.followed.within)
+                result = replace(result, pattern=pattern, least=result.least + chain.followed.within)
+        if chain.within is None:
+            return result
+        if result.least > chain.within:
+            hint = "a longer `WITHIN`, or shorter times between the steps"
+            message = f"this never occurs: it takes {duration(result.least)} at least, and `WITHIN` allows "
+            self.state.notes.fail(f"{message}{duration(chain.within)}", chain.origin, hint)
+        return replace(result, pattern=time_patterns.Within(result.pattern, chain.within))
+
+    def _preceded(self, step: _Built, absence: q.Absence) -> _Built:
+        absent = self._absent(absence)
+        self._check_pair(step, absent, absence.origin)
+        if not isinstance(step.pattern, time_patterns.Step):
+            hint = "write it in front of the first step, inside of the braces"
+            message = "`NOT ... WITHIN` stands in front of a step, and not of a pattern in braces"
+            self.state.notes.fail(message, absence.origin, hint)
+            return step
+        if not isinstance(absent.pattern, time_patterns.Step):
+            return step
+        return replace(step, pattern=time_patterns.Preceded(step.pattern, absent.pattern, absence.within))
+
+    def _absent(self, absence: q.Absence) -> _Built:
+        """Returns what is absent before or behind a pattern, which has to be a step."""
+        if is_composite(absence.group):
+            hint = (
+                "name a single step in the braces of `NOT ... WITHIN`; between two steps a pattern may be absent, too"
+            )
+            self.state.notes.fail("a pattern over time cannot be absent here", absence.origin, hint)
+        return self._inside(absence.group, None)
+
+    def _sequence(self, before: _Built, previous: _Built, following: _Built, link: q.Link) -> _Built:
+        self._check_pair(before, following, link.origin)
+        parts = []
+        for part in link.between:
+            inner = self._inside(part.group, None)
+            self._check_pair(before, inner, part.origin)
+            self._check_pair(following, inner, part.origin)
+            parts.append(time_patterns.Part(inner.pattern, part.wanted))
+        if link.selection == "STRICT":
+            anything = self._anything((*previous.steps, *following.steps))
+            parts.append(time_patterns.Part(time_patterns.Step(anything), False))
+        gap = max(1, link.to.after or 0)
+        if link.to.before is not None and link.to.before < gap:
+            message = f"`AFTER {duration(gap)}` and `BEFORE {duration(link.to.before)}` contradict each other"
+            self.state.notes.fail(message, link.origin, "a step comes after the least time, and before the greatest")
+        pattern = time_patterns.Seq(
+            before.pattern,
+            following.pattern,
+            _SELECTIONS[link.selection],
+            gap,
+            link.to.before,
+            None if link.to.when is None else self._condition(link.to.when, before, following, link.origin),
+            tuple(parts),
+            link.origin,
+        )
+        return before.joined(following, pattern, before.least + gap + following.least)
+
+    def _condition(self, when: q.Expression, left: _Built, right: _Built, origin: Origin | None) -> Call:
+        """Returns the condition of a WHEN, over the variables of this and earlier steps."""
+        body = self._body_of(left.variables | right.variables)
+        self.groups.check_bound(when, origin, body)
+        condition = self.groups.expressions.condition(when, body)
+        self._check_predicates(body.predicates, "WHEN", origin)
+        return condition
+
+    def _anything(self, steps: Iterable[System]) -> System:
+        """Returns a step that occurs whenever a stream of other steps brings something."""
+        sources = dict.fromkeys(
+            source for step in steps for source in _sources(step, self.state) if self._is_stream(source)
+        )
+        subject, predicate, object, graph = (self.state.fresh(f"any {slot}") for slot in ("s", "p", "o", "g"))
+        plain = tuple(source for source in sources if not isinstance(source, Graphs))
+        named = tuple(source for source in sources if isinstance(source, Graphs))
+        triple = Pattern(subject, predicate, object, exact=True)
+        in_graph = AtomPattern(GRAPH, (graph, subject, predicate, object), exact=True)
+        nothing = (Select(()),)
+        parts = [
+            System(sources=read, joinables=(pattern,), distinct=True, consequences=nothing)
+            for read, pattern in ((plain, triple), (named, in_graph))
+            if read
+        ]
+        joinable = parts[0] if len(parts) == 1 else Union(tuple(parts))
+        return System(sources=self.reads.sources, joinables=(joinable,))
+
+    # Steps, and patterns in braces
+
+    def _occurrence(self, occurrence: q.Occurrence) -> _Built:
+        return self._inside(occurrence.group, occurrence.name)
+
+    def _inside(self, group: q.Group, name: q.StepName | None) -> _Built:
+        """Returns the pattern of a group: a step, or the pattern over time in it with its filters and binds."""
+        built = self._composite(group, name) if is_composite(group) else self._step(group, name)
+        if name is None:
+            return built
+        self._check_names(built.names, (name,))
+        times = {time_patterns.start_of(name.variable), time_patterns.end_of(name.variable)}
+        return replace(built, bound=built.bound | times, names=(*built.names, name))
+
+    def _step(self, group: q.Group, name: q.StepName | None) -> _Built:
+        body = self.groups.body(group, self.reads)
+        system = body.system(origin=group.origin)
+        if not any(self._is_stream(source) for source in _sources(system, self.state)):
+            hint = "a step needs a pattern of a stream; what always holds can stand beside the pattern over time"
+            self.state.notes.fail("this step reads no stream, so that it has no time", group.origin, hint)
+        bound = _bound_in(system) | frozenset(_required(group))
+        names = frozenset(visible(system))
+        step = time_patterns.Step(system, None if name is None else name.variable, group.origin)
+        return _Built(step, names & bound, names - bound, steps=(system,))
+
+    def _is_stream(self, source: Source) -> bool:
+        """Returns whether a source reads streams, and not only what always holds."""
+        is_document = isinstance(source, Graph) and not source.within and source.iri in self.state.documents
+        return not is_document and any(not window.is_empty for window in source.all_windows)
+
+    def _composite(self, group: q.Group, name: q.StepName | None) -> _Built:
+        patterns = [element for element in group.elements if _is_over_time(element)]
+        built = self._element(patterns[0])
+        body = self._body_of(built.variables)
+        filters = []
+        for element in group.elements:
+            match element:
+                case q.Filter():
+                    filters.append(element)
+                case q.Bind(expression=expression, variable=variable):
+                    self.groups.check_bound(expression, element.origin, body)
+                    body.add(self.groups.bind(variable, expression, body))
+                case _ if element not in patterns:
+                    message = "beside a pattern over time that is a part of another one, only FILTER and BIND may stand"
+                    self.state.notes.fail(message, element.origin, _BRACES)
+        for filter in filters:
+            self.groups.check_bound(filter.expression, filter.origin, body)
+            self.groups.expressions.filter(filter.expression, body)
+        self._check_predicates(body.predicates, "FILTER", group.origin)
+        binds = frozenset(part.variable for part in body.predicates if isinstance(part, Bind))
+        required = frozenset(_required(group))
+        predicates = System(sources=self.reads.sources, predicates=tuple(body.predicates)) if body.predicates else None
+        if name is None and predicates is None:
+            return built
+        return replace(
+            built,
+            pattern=time_patterns.Within(built.pattern, None, None if name is None else name.variable, predicates),
+            bound=built.bound | ((built.unbound | binds) & required),
+            unbound=(built.unbound | binds) - required,
+        )
+
+    def _element(self, element: q.Element) -> _Built:
+        if isinstance(element, q.TimePattern):
+            return self._pattern(element)
+        assert isinstance(element, q.Group)
+        return self._composite(element, None)
+
+    def _body_of(self, names: Iterable[Variable]) -> Body:
+        """Returns a body whose solutions have these variables, for the expressions of a pattern."""
+        return Body(self.reads, [System(consequences=(Select(tuple(sorted(names, key=str))),))])
+
+    # Checks
+
+    def _check_predicates(self, predicates: Iterable[Predicate], word: str, origin: Origin | None) -> None:
+        """Records an error for an EXISTS where the pattern has no instant at which it could be evaluated."""
+        for predicate in predicates:
+            if isinstance(predicate, Exists):
+                message = f"`EXISTS` cannot be in the {word} of a part of a pattern over time"
+                self.state.notes.fail(message, predicate.origin or origin, _BRACES)
+
+    def _check_pair(self, left: _Built, right: _Built, origin: Origin | None, *, may_share_names: bool = False) -> None:
+        """Records an error for each variable of both patterns that may be unbound in one, and each name of both.
+
+        The chains of a conjunction may share names: then it is of those that have the same occurrences.
+        """
+        if not may_share_names:
+            self._check_names(left.names, right.names)
+        for name in sorted((left.unbound & right.variables) | (left.variables & right.unbound), key=str):
+            hint = f"filter the step by `BOUND({name})`, or give the variables different names"
+            message = f"`{name}` joins two steps, and may be unbound in one of them"
+            if time_patterns.is_time(name):
+                step = name.name.rpartition(" ")[2]
+                message = f"the name `?{step}` joins two patterns, and one of them may occur without it"
+                hint = "name a step of each branch of the `OR`, or give the steps different names"
+            elif " " in name.name:
+                continue
+            self.state.notes.fail(message, origin, hint)
+
+    def _check_names(self, names: Iterable[q.StepName], others: Iterable[q.StepName]) -> None:
+        for name in others:
+            if name in names:
+                message = f"two steps have the name `{name}`"
+                self.state.notes.fail(message, name.origin, "give each step a name of its own")
+
+
+_SELECTIONS: dict[str, Selection] = {
+    "": "nearest", "NEAREST": "nearest", "STRICT": "nearest", "EACH": "each", "LAST": "last",
+}  # fmt: skip
+
+
+def is_composite(group: q.Group) -> bool:
+    """Returns whether a group has a pattern over time of its own."""
+    return any(map(_is_over_time, group.elements))
+
+
+def _is_over_time(element: q.Element) -> bool:
+    return isinstance(element, q.TimePattern) or (isinstance(element, q.Group) and is_composite(element))
+
+
+def _sources(step: System, state: State) -> Iterator[Source]:
+    """Yields the sources that the patterns of a step read, also those of the relations of its property paths."""
+    visited = set[Term]()
+    pending = [step]
+    while pending:
+        for part in walk(pending.pop()):
+            if not isinstance(part, System):
+                continue
+            for pattern in part.joinables:
+                if isinstance(pattern, AtomPattern) and pattern.relation in state.relations:
+                    if pattern.relation not in visited:
+                        visited.add(pattern.relation)
+                        pending += state.relations[pattern.relation]
+                elif isinstance(pattern, Pattern | AtomPattern):
+                    yield from part.sources
+
+
+def _bound_in(part: Joinable) -> frozenset[Variable]:
+    """Returns the variables that each solution of a part binds."""
+    match part:
+        case System(grouping=None, joinables=joinables, predicates=predicates):
+            bound = frozenset[Variable]().union(*map(_bound_in, joinables))
+            for predicate in predicates:
+                bound |= frozenset(_bound_by(predicate, bound))
+            return bound & frozenset(visible(part))
+        case System(grouping=grouping):
+            inner = _bound_in(replace(part, grouping=None, consequences=()))
+            counts = {item.variable for item in grouping.aggregates if item.kind == "count"} if grouping else set()
+            return (inner | counts) & frozenset(visible(part))
+        case Union(branches=branches):
+            return frozenset.intersection(*map(_bound_in, branches))
+        case Pattern() | AtomPattern():
+            return frozenset(slot for slot in part.slots if isinstance(slot, Variable))
+        case _:
+            return frozenset()
+
+
+def _bound_by(predicate: Predicate, bound: frozenset[Variable]) -> Iterator[Variable]:
+    """Yields the variables that a predicate binds in each solution that has these variables."""
+    match predicate:
+        case Bind(variable=variable, expression=expression, keep_unbound=keep_unbound):
+            if not keep_unbound or _has_value(expression, bound):
+                yield variable
+        case TableFunction(variables=variables):
+            yield from variables
+        case Exists(variable=Variable() as variable):
+            yield variable
+
+
+def _has_value(expression: object, bound: frozenset[Variable]) -> bool:
+    """Returns whether an expression certainly has a value, where these variables have."""
+    match expression:
+        case Call(function=function, arguments=arguments):
+            return function == COALESCE and any(_has_value(argument, bound) for argument in arguments)
+        case Variable():
+            return expression in bound
+        case str():
+            return True
+        case _:
+            return False
+
+
+_STRICT = (q.OPERATORS - {"||", "&&"}) | (FUNCTIONS.keys() - {"COALESCE", "IF", "BNODE", "CONCAT"})
+"""The functions that have no value where an argument has none; and `BOUND`, which is false then."""
+
+
+def _required(group: q.Group) -> Iterator[Variable]:
+    """Yields the variables without which no solution passes the filters of a group."""
+    for element in group.elements:
+        if isinstance(element, q.Filter):
+            for conjunct in conjuncts(element.expression):
+                yield from _needed(conjunct)
+
+
+def _needed(expression: q.Expression) -> Iterator[Variable]:
+    match expression:
+        case Variable():
+            yield expression
+        case q.Call(function=function, arguments=arguments) if function in _STRICT:
+            for argument in arguments:
+                yield from _needed(argument)
+
+
+# Where patterns over time may stand
+
+
+def check(statement: q.Statement, state: State) -> None:
+    """Records the errors of a statement that has a pattern over time, and the names of its steps in the state."""
+    patterns = q.time_patterns(statement.body)
+    if not patterns or isinstance(statement.body, q.Operation):
+        return
+    query = statement.body
+    notes = state.notes
+    state.steps.update({name.name: name for name in q.step_names(query)})
+    state.documents = {iri_text(clause.graph) for clause in query.dataset if isinstance(clause, q.From | q.FromNamed)}
+    for clause in query.dataset:
+        if isinstance(clause, q.FromStream) and clause.range is not None:
+            hint = f"leave the window out: `FROM STREAM {clause.stream}`; `WITHIN` bounds the length of a pattern"
+            notes.fail("a step reads what arrives at an instant, and no window", clause.origin, hint)
+    registration = statement.registration
+    if registration is not None and registration.period is not None:
+        hint = "leave `COMPUTED EVERY` out"
+        notes.fail("a pattern over time is output at the instant at which it ends", registration.origin, hint)
+    for word, origin in _misplaced(query):
+        hint = "write it into the group of the query, and what belongs to it into the braces of its steps"
+        notes.fail(f"a pattern over time cannot be in {word}", origin, hint)
+    where = query.where or q.Group()
+    for element in [*_in_group(where)][1:]:
+        notes.fail("a group has one pattern over time", element.origin, "combine the two by `AND`")
+    _check_timestamps(query, state)
+    _check_variables(query, state)
+
+
+def _in_group(group: q.Group) -> Iterator[q.TimePattern]:
+    """Yields the patterns over time of a group, and of the groups in it."""
+    for element in group.elements:
+        if isinstance(element, q.TimePattern):
+            yield element
+            for inner in element.groups():
+                yield from [*_in_group(inner)][1:]
+        elif isinstance(element, q.Group):
+            yield from _in_group(element)
+
+
+def _misplaced(query: q.Query) -> Iterator[tuple[str, Origin | None]]:
+    """Yields for each pattern over time at a place where it cannot stand the word of the place, and its origin."""
+    if query.where is not None:
+        yield from _misplaced_in(query.where)
+    outside = replace(query, where=q.Group())
+    yield from (("`EXISTS`", pattern.origin) for pattern in q.time_patterns(outside))
+
+
+def _misplaced_in(group: q.Group) -> Iterator[tuple[str, Origin | None]]:
+    for element in group.elements:
+        match element:
+            case q.TimePattern():
+                for inner in element.groups():
+                    yield from _misplaced_in(inner)
+                for step in (step for conjunct in element.chains for step in conjunct.chain.occurrences):
+                    yield from (("`EXISTS`", pattern.origin) for pattern in q.time_patterns(step.when))
+            case q.Group():
+                yield from _misplaced_in(element)
+            case _:
+                for pattern in q.time_patterns(element)[:1]:
+                    yield _PLACES[type(element)], pattern.origin
+
+
+_PLACES: dict[type, str] = {
+    q.Optional: "`OPTIONAL`", q.Minus: "`MINUS`", q.Graph: "`GRAPH`", q.Union: "`UNION`", q.SubSelect: "a sub-query",
+    q.Filter: "`EXISTS`", q.Bind: "`EXISTS`", q.Service: "`SERVICE`",
+}  # fmt: skip
+
+
+def _check_timestamps(query: q.Query, state: State) -> None:
+    for origin in q.timestamp_places(query):
+        hint = "name the step, `{ ... } AS ?e`, and write `start(?e)` or `end(?e)`"
+        state.notes.fail("`timestamp` is not supported beside a pattern over time", origin, hint)
+
+
+def _check_variables(query: q.Query, state: State) -> None:
+    """Records an error for each name of a step that is used as a variable."""
+    outside = replace(query, items=()) if isinstance(query, q.SelectQuery) else query
+    variables = q.mentioned(outside)
+    items = (query.items or ()) if isinstance(query, q.SelectQuery) else ()
+    for name in state.steps.values():
+        origins = [item.origin for item in items if name.variable in q.mentioned(item)]
+        if name.variable in variables:
+            origins.append(name.origin)
+        for origin in origins[:1]:
+            hint = f"its times are `start({name})` and `end({name})`; what it binds are the variables in its braces"
+            state.notes.fail(f"`{name}` is the name of a step, which has no value", origin, hint)
