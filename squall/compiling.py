@@ -362,7 +362,7 @@ def _language(path: Path) -> str:
     except UsageError:
         from squall.streams.formats import of_path
 
-        if of_path(str(path)) is None:
+        if of_path(str(path), mapped=True) is None:
             raise
         hint = f"data are a source: `--source {path}`, or `--static {path}` if they always hold"
         raise UsageError(f"`{path}` has data, and no program", hint=hint) from None

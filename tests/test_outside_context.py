@@ -150,9 +150,10 @@ def test_a_context_of_its_own_has_to_be_the_first_key() -> None:
 @pytest.mark.parametrize(
     ("uri", "message", "hint"),
     [
-        ("x.json", "the format of `x.json` cannot be inferred", "format=jsonld&context=FILE"),
-        ("x.json.gz", "the format of `x.json.gz` cannot be inferred", "format=jsonld&context=FILE"),
-        ("x.json?format=json", "there is no format `json`", "format=jsonld&context=FILE"),
+        ("x.json", "`x.json` is not RDF, and needs a mapping", "format=jsonld&context=FILE"),
+        ("x.json", "`x.json` is not RDF, and needs a mapping", "format=json&map=FILE"),
+        ("x.json.gz", "`x.json.gz` is not RDF, and needs a mapping", "format=jsonld&context=FILE"),
+        ("x.json?format=json", "the format `json` is not RDF, and needs a mapping", "format=jsonld&context=FILE"),
         ("x.nt?context=c.json", "`context=c.json` in `x.nt?context=c.json` is for JSON-LD alone", "format=jsonld"),
         ("x.jsonld?context=none.json", "the context `none.json` cannot be read", "@context"),
         ("x.jsonld?context=x.nt", "the context `x.nt` is no JSON", "@context"),

@@ -19,7 +19,14 @@ from squall.builders.local.adaptation import Adaptation
 from squall.builders.local.batch_metrics import measured_batches
 from squall.builders.local.checkpoint import Checkpoint, Owner, Progress
 from squall.builders.local.event_loop import EventLoop, Outputs
-from squall.builders.local.identity import STATIC_DATA, planning_data, rule_digests, schema_of
+from squall.builders.local.identity import (
+    MAPPINGS,
+    STATIC_DATA,
+    mapping_digests,
+    planning_data,
+    rule_digests,
+    schema_of,
+)
 from squall.builders.local.migration import state_kinds, without_removed_rules
 from squall.builders.local.replay import ReplayedBatches
 from squall.contracts import CheckpointedSink, Interval, Output, TwoPhaseCommitSink
@@ -179,6 +186,7 @@ def _identity(event_loop: EventLoop, batches: Iterable[Sequence[Event]]) -> dict
         clock = type(batches.clock)
         options["clock"] = CLOCKS.get(clock, clock.__name__)
         identity["sources"] = dict.fromkeys(_numbered(source.uri for source in batches.sources), "")
+        identity |= {MAPPINGS: digests} if (digests := mapping_digests(batches)) else {}
     return identity | {"sinks": {getattr(event_loop.options.sink, "uri", ""): ""}}
 
 

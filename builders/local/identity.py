@@ -15,6 +15,9 @@ from squall.plan.cardinality import Statistics
 from squall.plan.fingerprint import fingerprint, node_fingerprint
 from squall.plan.node_rules import rules_by_node
 from squall.plan.operators import Scan, Sink
+from squall.streams import Sources
+from squall.streams.sources.reordering import original
+from squall.streams.static_data import mapping_digest
 
 Names = Mapping[str, Mapping[str, str]]
 """Digests by kind and name."""
@@ -156,6 +159,18 @@ STATIC_DATA = "static data"
 def static_digests(static: object) -> Mapping[str, str]:
     """Returns the digests of static data by address, if they have any."""
     return static.digests() if isinstance(static, HasDigests) else {}
+
+
+MAPPINGS = "mappings"
+"""The kind of the digests of the mappings of records."""
+
+
+def mapping_digests(batches: object) -> Mapping[str, str]:
+    """Returns the digests of the mappings of sources, by address."""
+    if not isinstance(batches, Sources):
+        return {}
+    digests = ((source.uri, mapping_digest(getattr(original(source), "settings", None))) for source in batches.sources)
+    return {uri: digest for uri, digest in digests if digest}
 
 
 def static_data_hint(changes: Iterable[str]) -> str:

@@ -109,7 +109,9 @@ def _possible(spark: SparkSession, batches: Sources) -> ExecutorSource:
 def _is_apart(source: Source) -> bool:
     """Returns whether any process can read the source by its address in the same way: a broker's log, without a
     consumer group, which nothing reorders."""
-    if not isinstance(source, MessageSource) or source.settings.context:  # other machines may not have its file
+    if not isinstance(source, MessageSource):
+        return False
+    if source.settings.context or source.settings.records is not None:  # other machines may not have its file
         return False
     return isinstance(source, Splittable) and not getattr(source, "group", "")
 

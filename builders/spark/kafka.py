@@ -14,6 +14,8 @@ from squall.builders.distributed.io.parsing import Document
 from squall.streams import Source
 from squall.streams.formats import Format
 from squall.streams.formats.reading import Settings
+from squall.streams.mappings.model import without_places
+from squall.streams.mappings.options import OPTIONS
 from squall.streams.sources.reordering import original
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ logger = logging.getLogger("squall")
 
 FORMAT = "kafka"
 CONNECTOR = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
-_SUPPORTED = {"format", "stream", "time", "window", "idle", "from", "buffer"}
+_SUPPORTED = {"format", "stream", "time", "window", "idle", "from", "buffer", *OPTIONS}
 """The options with the same meaning for every reader."""
 
 
@@ -58,6 +60,7 @@ def document_of(topic: Topic) -> Document:
         settings.time,
         messages=True,
         documents=settings.documents,
+        records=None if settings.records is None else without_places(settings.records),
     )
 
 

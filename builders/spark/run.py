@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from squall.builders.distributed.io.ingest import check_clock, is_live
 from squall.builders.distributed.io.parsing import Document, spool_lines
 from squall.builders.distributed.plan.sampling import InputSampler
-from squall.builders.local.identity import static_digests
+from squall.builders.local.identity import mapping_digests, static_digests
 from squall.builders.local.replay import ReplayedBatches
 from squall.builders.spark import executor_sources
 from squall.builders.spark.adaptation import RunAdaptation
@@ -106,6 +106,7 @@ class Run:
             batches.abandon_run = self.cancel
         committed_count = self.processor.batches.log.committed_count
         self.store.check_static_data(static_digests(static), are_read=committed_count > 0)
+        self.store.check_mappings(mapping_digests(batches), are_read=committed_count > 0)
         committer.resume(committed_count)
         self.spark.sparkContext.addJobTag(self.tag)
         try:

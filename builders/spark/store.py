@@ -4,6 +4,7 @@ meta.json               what the folder belongs to: the plan and its rules, the 
 begin.json              what functions of time return for what always holds (integer ms)
 seed.json               the seed of the run
 static.json             the digests of static data, by address
+mappings.json           the digests of the mappings of records, by address, if there are any
 planning.json           how the program was planned: the planner, the statistics, whether the plan is replaceable
 run.json                the name of the run; a folder that is its sink has it as well
 reads.json              the source that executors read, if there is one, by what, and where it begins
@@ -37,6 +38,7 @@ from squall.builders.distributed.exec.batch_log import PLANS, plan_number_of
 from squall.builders.distributed.io.engine import Folder, Read, Write
 from squall.builders.distributed.plan.buckets import BUCKET_COUNT
 from squall.builders.local.identity import (
+    MAPPINGS,
     NEW_CHECKPOINT,
     PLAN_AS_BEFORE,
     STATIC_DATA,
@@ -59,7 +61,7 @@ from squall.plan import Plan, Planning
 from squall.plan.fingerprint import node_fingerprint
 
 META, BEGIN, SEED, RUN, READS = "meta.json", "begin.json", "seed.json", "run.json", "reads.json"
-STATIC = "static.json"
+STATIC, MAPPINGS_FILE = "static.json", "mappings.json"
 PLANNING = "planning.json"
 BROADCAST, SKEWED_KEYS = "broadcast.json", "skewed_keys.json"
 FORMAT = 17
@@ -174,6 +176,24 @@ class Store:
         changes = list(differences({STATIC_DATA: self.read(STATIC)}, {STATIC_DATA: digests}))
         if changes:
             raise _of_another_run(self.root, changes, static_data_hint(changes) + NEW_CHECKPOINT)
+
+    def check_mappings(self, digests: Mapping[str, str], are_read: bool) -> None:
+        """Checks that the mappings of records are those of the run.
+
+        Args:
+            digests: their digests by address.
+            are_read: whether a batch is committed.
+
+        Raises:
+            BuilderError: they are other ones.
+        """
+        if not are_read:
+            if digests or self.read(MAPPINGS_FILE) is not None:
+                self.write({**digests}, MAPPINGS_FILE)
+            return
+        changes = list(differences({MAPPINGS: self.read(MAPPINGS_FILE) or {}}, {MAPPINGS: digests}))
+        if changes:
+            raise _of_another_run(self.root, changes, NEW_CHECKPOINT)
 
     def _first(self, value: object, name: str) -> Any:
         """Returns the value of a JSON file, which is written with `value` if it does not exist."""

@@ -175,10 +175,12 @@ def _names(uris: Sequence[str]) -> frozenset[str] | None:
 def _may_bring_graphs(uris: Sequence[str]) -> bool:
     """Returns whether a source may have a format for named graphs. A folder may have any format."""
     from squall.streams import address, formats
+    from squall.streams.mappings.options import is_mapped
 
     for place in map(address.source, uris):
         name = place.get("format")
-        format = formats.format_named(name) if name else formats.of_path(place.path)
+        mapped = is_mapped(place)
+        format = formats.format_named(name, mapped) if name else formats.of_path(place.path, mapped)
         if format is None or format[0].syntax.supports_datasets:
             return True
     return False

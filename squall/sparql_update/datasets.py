@@ -24,8 +24,10 @@ from squall.streams.formats.compression import BY_NAME as COMPRESSION_BY_NAME
 from squall.streams.formats.compression import check_installed, errors, split_ending
 from squall.streams.formats.jsonld_contexts import outside_context
 from squall.streams.formats.parsing import parse_graphs
-from squall.streams.formats.reading import ReadProgress
+from squall.streams.formats.reading import ReadProgress, Settings, decode
 from squall.streams.formats.text_input import text_input
+from squall.streams.mappings import options
+from squall.streams.mappings.model import Records
 from squall.streams.sources.byte_streams import open_file
 
 Graph = frozenset[Triple]
@@ -33,7 +35,7 @@ Quad = tuple[Term, Term, Term, Term | None]
 """A triple and the name of its graph; None is the default graph."""
 
 WRITABLE_FORMATS = tuple(
-    one.name for one in FORMATS if not (one.timed or one.binary or one.messages or one.name == "rdf")
+    one.name for one in FORMATS if not (one.timed or one.binary or one.messages or one.records or one.name == "rdf")
 )
 """The formats in which a dataset can be written, by name. (RDF/XML has no names for many predicates.)"""
 
@@ -76,8 +78,8 @@ def read(
     """Reads the dataset of a file or of standard input (``-?format=trig``).
 
     Args:
-        uri: A path or ``file:`` address, whose one option is ``format``. Its ending says whether it is
-            compressed. A document in a format without named graphs is a default graph.
+        uri: A path or ``file:`` address, whose options are ``format``, ``context``, and those of records. Its ending
+            says whether it is compressed. A document in a format without named graphs is a default graph.
         base: The base of relative IRIs; by default the IRI of the file.
         scope: Blank nodes belong to this document and scope. Read twice with the same scope, they are the same.
         documents: Files, by the IRIs for which they stand: contexts of JSON-LD.
@@ -88,17 +90,23 @@ def read(
             not allow.
     """
     location = address.parse(uri, "stdin")
-    location.only("format", "context")
+    location.only("format", "context", *options.OPTIONS)
     if location.scheme not in ("file", "stdin"):
         raise UsageError(f"`{uri}` is neither a file nor standard input (`-`)")
-    format, compression = infer_format(location.path, location.get("format"))
-    if format.timed or format.messages:
-        kind = "timed" if format.timed else "a log of messages"
+    format, compression = infer_format(location.path, location.get("format"), options.is_mapped(location))
+    records = options.records_of(location, [format.name])
+    is_timed = Settings("", "", 0, records=records).is_timed(format)
+    if is_timed or format.messages:
+        kind = "timed" if is_timed else "a log of messages"
         raise UsageError(f"`{uri}` is {kind}: it is no data set", hint="`squall run` reads streams")
     if base is None and location.path != "-":
         base = Path(location.path).absolute().as_uri()
+    name = f"{location.path}{scope}"
     context = outside_context(location, [format.name])
-    graphs = _graphs(location.path, format, compression, base, suffix(f"{location.path}{scope}"), documents, context)
+    if records is None:
+        graphs = _graphs(location.path, format, compression, base, suffix(name), documents, context)
+    else:
+        graphs = _graphs_of_records(location.path, format, compression, name, records)
     default = graphs.pop("", [])
     return Dataset(frozenset(default), {_name(name, uri): frozenset(graph) for name, graph in graphs.items()})
 
@@ -124,6 +132,37 @@ def _graphs(
     except errors() as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise SourceError(f"`{path}` cannot be read: {reason}") from error
+
+
+def _graphs_of_records(
+    path: str, format: Format, compression: str, name: str, records: Records
+) -> dict[str, list[Triple]]:
+    """Returns the triples that a mapping makes of the records of a file, by the name of their graph."""
+    graphs: dict[str, list[Triple]] = {}
+    settings = Settings(format.name, "", 0, records=records)
+    options.check_file(records, path, format.name, compression)
+    try:
+        with open_file(path, ReadProgress(), compression, None) as file:
+            stream = cast(IO[bytes], file)
+            for batch in decode(stream, name, format, settings, _RefusingLedger(path), ReadProgress()):
+                for event in batch:
+                    graphs.setdefault(event.graph, []).extend(cast("tuple[Triple, ...]", event.facts))
+    except errors() as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise SourceError(f"`{path}` cannot be read: {reason}") from error
+    return graphs
+
+
+class _RefusingLedger:
+    """A ledger of a file of which everything has to be used."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
+        """Raises SourceError."""
+        place = self._path if line is None else f"{self._path}:{line}"
+        raise SourceError(f"{place}: {reason}", hint=f"the record is: {text}" if text else None)
 
 
 def _name(name: str, uri: str) -> Term:

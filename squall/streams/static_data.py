@@ -11,6 +11,7 @@ from pathlib import Path
 from squall.errors import SourceError
 from squall.rdf import Event
 from squall.streams.formats.reading import Settings
+from squall.streams.mappings.model import without_places
 from squall.streams.sources.files import FileSource, FolderSource, ReadableOnce, Source
 
 
@@ -27,7 +28,7 @@ class StaticData:
         self.reading = source.reading
         self._files = _files(source)
         settings = getattr(source, "settings", None)  # a plug-in may have none
-        self._context = settings.context if isinstance(settings, Settings) else ""
+        self._reading = reading_digest(settings) if isinstance(settings, Settings) else ""
         batches = source.read_once() if isinstance(source, ReadableOnce) else source.batches()
         self._events = (event for batch in batches for event in batch)
 
@@ -38,9 +39,9 @@ class StaticData:
         return next(self._events)
 
     def digests(self) -> dict[str, str]:
-        """Returns the SHA-256 of the files and of their context by the address, or ``""`` for what is in no file
-        (`squall.contracts.HasDigests`). Raises SourceError if a file is not there any more."""
-        return {self.uri: _digest(self._files, self._context) if self._files else ""}
+        """Returns the SHA-256 of the files and of their context or mapping by the address, or ``""`` for what is in no
+        file (`squall.contracts.HasDigests`). Raises SourceError if a file is not there any more."""
+        return {self.uri: _digest(self._files, self._reading) if self._files else ""}
 
 
 class AllStaticData:
@@ -72,8 +73,21 @@ def _files(source: Source) -> Sequence[str]:
     return []
 
 
-def _digest(paths: Sequence[str], context: str) -> str:
-    result = hashlib.sha256(context.encode())
+def reading_digest(settings: Settings) -> str:
+    """Returns a text by which a checkpoint recognises what the files that a source names make of its data: its context,
+    or its mapping; ``""``: it has none."""
+    return mapping_digest(settings) or settings.context
+
+
+def mapping_digest(settings: object) -> str:
+    """Returns the SHA-256 of how the records of a source with some settings are read; ``""``: it has no mapping."""
+    if not isinstance(settings, Settings) or settings.records is None:
+        return ""
+    return hashlib.sha256(repr(without_places(settings.records)).encode()).hexdigest()
+
+
+def _digest(paths: Sequence[str], reading: str) -> str:
+    result = hashlib.sha256(reading.encode())
     for path in paths:
         try:
             with open(path, "rb") as file:

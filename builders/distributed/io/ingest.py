@@ -14,6 +14,7 @@ from squall.streams import FileSource, FolderSource, Source, Sources
 from squall.streams.dead_letters import ledger_of
 from squall.streams.formats import Format, infer_format, of_path
 from squall.streams.formats.text_input import count_lines
+from squall.streams.mappings.model import without_places
 
 
 def is_readable_by_workers(source: Source) -> bool:
@@ -21,11 +22,15 @@ def is_readable_by_workers(source: Source) -> bool:
     if isinstance(source, FileSource):
         return (
             not source.live
-            and of_path(source.path) is not None
+            and of_path(source.path, source.settings.records is not None) is not None
             and _are_lines(source.path, source.format, source.compression)
         )
     if isinstance(source, FolderSource):
-        return all(_are_lines(path, *infer_format(path, source.settings.format)) for path in source.files())
+        settings = source.settings
+        inferred = (
+            (path, infer_format(path, settings.format, settings.records is not None)) for path in source.files()
+        )
+        return all(_are_lines(path, *format) for path, format in inferred)
     return False
 
 
@@ -58,7 +63,9 @@ def document_of(source: Source) -> Document:
     """Returns how workers read a source."""
     assert isinstance(source, FileSource | FolderSource)
     settings = source.settings
-    return Document(source.path, settings.stream, settings.format, settings.time, isinstance(source, FolderSource))
+    records = None if settings.records is None else without_places(settings.records)
+    is_folder = isinstance(source, FolderSource)
+    return Document(source.path, settings.stream, settings.format, settings.time, is_folder, records=records)
 
 
 def drop_late_events(

@@ -18,10 +18,12 @@ from squall.builders.runtime.zset import fact_row, row_fact
 from squall.errors import UsageError
 from squall.rdf import DEFAULT_STREAM, Event, Fact, Term
 from squall.streams.dead_letters import late_texts
-from squall.streams.formats import Malformed, format_named, infer_format, joined, parse_lines, suffix
+from squall.streams.formats import Format, Malformed, format_named, infer_format, joined, parse_lines, suffix
 from squall.streams.formats.fast_ntriples import PredicateFilter, events
 from squall.streams.formats.reading import ReadProgress, Settings, grouped
+from squall.streams.formats.records import RecordDecoder
 from squall.streams.formats.text_input import count_lines, text_of_lines
+from squall.streams.mappings.model import Records
 
 
 class Document(NamedTuple):
@@ -37,6 +39,7 @@ class Document(NamedTuple):
         messages: whether each line is a message, and so a document of its own, by its topic and offset.
         static: whether its facts always hold. None of them counts as a statement of a source.
         documents: IRIs, and the files for which they stand: contexts of JSON-LD.
+        records: how records, which are no RDF, are read; None: there is no mapping.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Document(NamedTuple):
     messages: bool = False
     static: bool = False
     documents: tuple[tuple[str, str], ...] = ()
+    records: Records | None = None
 
     def of(self, path: str) -> str:
         """Returns the name of the document that a file is. It scopes blank nodes, in the same way on every builder."""
@@ -164,22 +168,58 @@ def parse_block(
         return [], [], 0
     is_begin = block == before == 0
     try:
-        format, compression = infer_format(path, document.format)
+        format, compression = infer_format(path, document.format, document.records is not None)
         if compression != ("gz" if path.endswith(".gz") else ""):
             raise UsageError(f"workers do not read files that are compressed as `.{compression}`")
         text = text_of_lines(text, is_begin) if path else text  # rows of a table have no ends
     except (UsageError, Malformed) as error:
         return [], [DeadLetter("malformed", name, 0, 0, _reason(error), "")] if is_begin else [], 0
+    first = before + 1 if path else 0  # rows of a table have no places
+    if format.records:
+        return _records_block(document, name, block, first, text)
+    return _statements_block(document, name, block, first, text, format, predicate_filter)
+
+
+def _statements_block(
+    document: Document,
+    name: str,
+    block: int,
+    first: int,
+    text: bytes,
+    format: Format,
+    predicate_filter: PredicateFilter | None,
+) -> tuple[Sequence[Event], list[DeadLetter], int]:
+    """Returns the content of lines of statements. The arguments are those of `_records_block` and `parse_block`."""
     if format.timed:
         plain = events(text, suffix(name), document.stream, predicate_filter)
         if plain is not None:
             return plain[0], [], plain[1]
     timed_facts, bad = parse_lines(text.split(b"\n"), name, format.timed, format.name, document.time)
-    first = before + 1 if path else 0  # rows of a table have no places
     dead_letters = [
         DeadLetter("malformed", name, block, first and first + index, reason, text) for index, reason, text in bad
     ]
     return _with_fact_count(grouped(timed_facts, document.stream) if timed_facts else [], dead_letters)
+
+
+def _records_block(
+    document: Document, name: str, block: int, first: int, text: bytes
+) -> tuple[Sequence[Event], list[DeadLetter], int]:
+    """Returns the content of lines of JSON, as in process (`squall.streams.formats.records`).
+
+    Args:
+        document: how the lines are read.
+        name: the name of the document.
+        block: where the part of the file begins.
+        first: the number of the first line in the part, from 1; 0: it is unknown.
+        text: the lines.
+    """
+    assert document.records is not None
+    decoder = RecordDecoder(document.records, document.stream, document.time, suffix(name))
+    events, bad = decoder.lines(text)
+    dead_letters = [
+        DeadLetter("malformed", name, block, first and first + index, reason, line) for index, reason, line in bad
+    ]
+    return events, dead_letters, decoder.count
 
 
 def _reason(error: UsageError | Malformed) -> str:
@@ -194,9 +234,12 @@ def _parse_message(
 
     assert isinstance(data, bytes)
     losses = DeadLetterBuffer()
-    settings = Settings(document.format, document.stream, document.time, documents=document.documents)
+    settings = Settings(
+        document.format, document.stream, document.time, documents=document.documents, records=document.records
+    )
     message = messages.Message(data, place, f"offset {number}")
-    read = messages.read(message, format_named(document.format)[0], settings, losses, ReadProgress())
+    format, _ = format_named(document.format, document.records is not None)
+    read = messages.read(message, format, settings, losses, ReadProgress())
     return _with_fact_count([event for batch in read for event in batch], losses.take())
 
 

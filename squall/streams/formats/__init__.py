@@ -1,4 +1,4 @@
-"""The formats of RDF that can be read, and the functions that parse lines of them (with pyoxigraph).
+"""The formats that can be read, and the functions that parse lines of those of RDF (with pyoxigraph).
 
 `Timed N-Triples` (``.ntt``) is ours: each line is a time, blanks, and an N-Triples statement. The time is integer
 milliseconds since the epoch, an ISO 8601 time (UTC where it names no zone), or ``-infinity`` (it has always held).
@@ -48,7 +48,7 @@ VERSION = re.compile(rb"""^[ \t]*VERSION[ \t]*("[^"\r\n]*"|'[^'\r\n]*')[ \t]*(?=
 
 @dataclass(frozen=True)
 class Format:
-    """A format of RDF.
+    """A format of RDF, or of records that a mapping makes RDF of.
 
     Attributes:
         name: Its name.
@@ -59,6 +59,8 @@ class Format:
         removals: Whether it may retract statements.
         binary: Whether it is binary (Jelly).
         messages: Whether it groups statements to messages (`squall.streams.formats.rdf_messages`).
+        records: Whether it has records and no RDF, and needs a mapping (`squall.streams.mappings`). Its syntax says
+            which statements these may become.
     """
 
     name: str
@@ -69,10 +71,13 @@ class Format:
     removals: bool = False
     binary: bool = False
     messages: bool = False
+    records: bool = False
 
     @property
     def media_type(self) -> str:
         """The media type of the format."""
+        if self.records:
+            return _RECORD_MEDIA_TYPES[self.name]
         if self.binary:
             return "application/x-jelly-rdf"
         return f"{self.syntax.media_type}; version=1.2-messages" if self.messages else str(self.syntax.media_type)
@@ -94,7 +99,11 @@ FORMATS = (
     Format("ttl-messages", (), RdfFormat.TURTLE, messages=True),
     Format("trig-messages", (), RdfFormat.TRIG, messages=True),
     Format("jelly-messages", (), RdfFormat.N_QUADS, timed=True, binary=True, messages=True),
+    Format("json", (".json",), RdfFormat.N_QUADS, records=True),
+    Format("ndjson", (".ndjson", ".jsonl"), RdfFormat.N_QUADS, lines=True, records=True),
+    Format("csv", (".csv",), RdfFormat.N_QUADS, records=True),
 )
+_RECORD_MEDIA_TYPES = {"json": "application/json", "ndjson": "application/x-ndjson", "csv": "text/csv"}
 BY_NAME = {format.name: format for format in FORMATS}
 _BY_ENDING = {ending: format for format in FORMATS for ending in format.endings}
 
@@ -127,23 +136,35 @@ class Malformed(Exception):
         self.text = text
 
 
-def format_named(name: str) -> tuple[Format, str]:
+def format_named(name: str, mapped: bool = False) -> tuple[Format, str]:
     """Returns the format of a name such as ``nt`` or ``nt.gz``, and the name of its compression (``""``: none).
 
+    Args:
+        name: The name.
+        mapped: Whether there is a mapping, which formats of records need.
+
     Raises:
-        UsageError: There is no such format.
+        UsageError: There is no such format, or it needs a mapping.
         PluginError: A library is not installed.
     """
     plain, compression = split_ending(name)
     if plain not in BY_NAME:
-        hint = _JSON_HINT if plain == "json" else f"formats: {', '.join(BY_NAME)}, each also with {endings()}"
+        hint = f"formats: {', '.join(BY_NAME)}, each also with {endings()}"
         raise UsageError(f"there is no format `{name}`", hint=hint)
+    if BY_NAME[plain].records and not mapped:
+        raise UsageError(f"the format `{plain}` is not RDF, and needs a mapping", hint=_mapping_hint(plain))
     check_library(plain)
     check_installed(compression)
     return BY_NAME[plain], compression
 
 
 _JSON_HINT = "JSON is RDF by a context, in it or in a file beside it: `format=jsonld&context=FILE`"
+
+
+def _mapping_hint(name: str) -> str:
+    """Returns the remedy for records without a mapping."""
+    remedy = f"name the mapping that makes RDF of it: `format={name}&map=FILE`"
+    return f"{remedy}; or, {_JSON_HINT}" if name == "json" else remedy
 
 
 def check_library(name: str) -> None:
@@ -153,14 +174,18 @@ def check_library(name: str) -> None:
         raise PluginError(f"the format `{name}` needs `pyjelly`, which is not installed", hint=hint)
 
 
-def of_path(path: str) -> tuple[Format, str] | None:
+def of_path(path: str, mapped: bool = False) -> tuple[Format, str] | None:
     """Returns the format of a file by its ending, and its compression (``""``: none); None if the ending is unknown.
 
     Capitals do not matter.
+
+    Args:
+        path: The path.
+        mapped: Whether there is a mapping. Without one, endings of records are unknown.
     """
     plain, compression = split_ending(path)
     for ending, format in _BY_ENDING.items():
-        if plain.lower().endswith(ending):
+        if plain.lower().endswith(ending) and (mapped or not format.records):
             return format, compression
     return None
 
@@ -171,7 +196,7 @@ def of_media_type(name: str) -> Format | None:
 
 
 def _media_types(format: Format) -> tuple[str, ...]:
-    if format.timed:
+    if format.timed or format.records:
         return ()
     return (format.media_type, *_OTHER_MEDIA_TYPES.get(format.name, ()))
 
@@ -180,25 +205,29 @@ _OTHER_MEDIA_TYPES = {"ttl": ("application/x-turtle",), "nq": ("text/x-nquads",)
 """Media types that servers use besides those that are registered, by format."""
 
 
-def infer_format(path: str, format_name: str) -> tuple[Format, str]:
+def infer_format(path: str, format_name: str, mapped: bool = False) -> tuple[Format, str]:
     """Returns the format of a file, by a name or else by its ending, and its compression (``""``: none).
 
+    Args:
+        path: The path of the file.
+        format_name: The name of the format; ``""``: the ending decides.
+        mapped: Whether there is a mapping, which formats of records need.
+
     Raises:
-        UsageError: There is no such format, or the ending is unknown.
+        UsageError: There is no such format, or the ending is unknown, or it needs a mapping.
         PluginError: A library is not installed.
     """
     if format_name:
-        format, compression = format_named(format_name)
+        format, compression = format_named(format_name, mapped)
         compression = compression or split_ending(path)[1]
-    elif (inferred := of_path(path)) is not None:
+    elif (inferred := of_path(path, mapped)) is not None:
         format, compression = inferred
+    elif (records := of_path(path, mapped=True)) is not None:
+        raise UsageError(f"`{path}` is not RDF, and needs a mapping", hint=_mapping_hint(records[0].name))
     else:
-        plain = split_ending(path)[0]
         known_endings = f"known endings: {', '.join(_BY_ENDING)}, each also with {endings()}"
-        raise UsageError(
-            f"the format of `{path}` cannot be inferred from its name",
-            hint=_JSON_HINT if plain.lower().endswith(".json") else f"{known_endings}; or name it: `{path}?format=nt`",
-        )
+        hint = f"{known_endings}; or name it: `{path}?format=nt`"
+        raise UsageError(f"the format of `{path}` cannot be inferred from its name", hint=hint)
     check_library(format.name)
     check_installed(compression)
     return format, compression

@@ -25,8 +25,10 @@ from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
 from squall.streams.formats.parsing import parse_document
 from squall.streams.formats.rdf_messages import messages
 from squall.streams.formats.rdf_patch import PatchReader
+from squall.streams.formats.records import RecordDecoder
 from squall.streams.formats.text_input import TextInput, text_input
 from squall.streams.formats.timestamps import property_time
+from squall.streams.mappings.model import Records
 from squall.wording import counted
 
 
@@ -95,6 +97,7 @@ class Settings:
         source: The source, in whose documents and messages an RDF Patch keeps its blank nodes apart from those of
             others; ``""``: each document has its own, as in all other formats.
         context: The context of JSON-LD documents from outside, as JSON; ``""``: there is none.
+        records: How records, which are no RDF, are read; None: there is no mapping.
     """
 
     format: str
@@ -108,6 +111,11 @@ class Settings:
     documents: tuple[tuple[str, str], ...] = ()
     source: str = ""
     context: str = ""
+    records: Records | None = None
+
+    def is_timed(self, format: Format) -> bool:
+        """Returns whether documents of a format have times of their own."""
+        return format.timed or (format.records and self.records is not None and self.records.is_timed)
 
 
 def decode(
@@ -177,6 +185,8 @@ class _Decoder:
     def _batches(self) -> Iterator[Sequence[Event]]:
         if self.format.removals:
             return self._patch()
+        if self.format.records:
+            return self._records()
         if self.format.messages:
             return self._messages()
         if not self.format.lines:
@@ -248,6 +258,93 @@ class _Decoder:
                 self._leave_out_rest(Malformed(reason, None))
         except Malformed as error:
             self._leave_out_rest(error, counted(count, "statement") if count else "")
+
+    def _records(self) -> Iterator[Sequence[Event]]:
+        """Decodes records by their mapping."""
+        settings = self.settings
+        if settings.records is None:
+            if not TextInput.has_content(self.input):
+                return
+            reason = f"records of the format `{self.format.name}` need a mapping: `map=FILE`"
+            self._leave_out_rest(Malformed(reason, None))
+            return
+        decoder = RecordDecoder(settings.records, settings.stream, settings.time, suffix(self.name))
+        match self.format.name:
+            case "ndjson":
+                batches = self._json_lines(decoder)
+            case "csv":
+                batches = self._rows(decoder)
+            case _:
+                batches = self._json(decoder)
+        for batch in batches:
+            self.reading.statements += decoder.count
+            yield batch
+
+    def _json_lines(self, decoder: RecordDecoder) -> Iterator[Sequence[Event]]:
+        for block in self._blocks():
+            batch, bad = decoder.lines(block)
+            self._record(bad)
+            self.place.advance(block)
+            yield batch
+
+    def _json(self, decoder: RecordDecoder) -> Iterator[Sequence[Event]]:
+        """Decodes a JSON document, which is read as a whole."""
+        if self.place.statements or self.place.ended:
+            return
+        chunks, length = list[bytes](), 0
+        while chunk := self.input.read(self.settings.limits.chunk_bytes):
+            chunks.append(chunk)
+            length += len(chunk)
+            if self.settings.longest is not None and length > self.settings.longest:
+                self._leave_out_rest(Malformed(f"the document is longer than {self.settings.longest} bytes", None))
+                return
+        if self.input.is_cut:
+            return
+        batch, bad = decoder.document(b"".join(chunks))
+        self.place.statements = 1
+        for _, reason, text in bad:
+            self._lose(None, reason, text)
+        yield batch
+
+    def _rows(self, decoder: RecordDecoder) -> Iterator[Sequence[Event]]:
+        """Decodes rows of CSV. A document that was read before is read again for its header only."""
+        place = self.place
+        start_offset, pending = place.offset, b""
+        place.offset, place.line = 0, 1
+        try:
+            if decoder.columns:
+                decoder.set_columns(decoder.columns)
+            for block in _divided(self._blocks(), place, start_offset):
+                text = pending + b"\n" + block if pending else block
+                if not decoder.columns:
+                    header = decoder.read_header(text, is_end=False)
+                    if header is None:
+                        pending = text
+                        continue
+                    text = text[len(header) + 1 :]
+                    place.advance(header)
+                if place.offset < start_offset:
+                    place.advance(text)
+                    pending = b""
+                    continue
+                batch, pending = self._row_batch(decoder, text, is_end=len(text) > self.settings.limits.max_unit_bytes)
+                yield batch
+            if pending and not self.settings.whole_lines:
+                if decoder.columns:
+                    yield self._row_batch(decoder, pending, is_end=True)[0]
+                else:
+                    decoder.read_header(pending, is_end=True)
+        except Malformed as error:
+            self._leave_out_rest(error)
+
+    def _row_batch(self, decoder: RecordDecoder, text: bytes, is_end: bool) -> tuple[Sequence[Event], bytes]:
+        """Returns the events of rows, and the lines of a row that does not end in them."""
+        batch, bad, line_count = decoder.rows(text, is_end)
+        lines = text.split(b"\n")
+        self._record(bad)
+        if line_count:
+            self.place.advance(b"\n".join(lines[:line_count]), line_count)
+        return batch, b"\n".join(lines[line_count:])
 
     def _messages(self) -> Iterator[Sequence[Event]]:
         """Decodes a log of messages. A malformed message is left out completely."""

@@ -82,6 +82,8 @@ def text_input(
     """
     if format.binary:
         return TextInput(file, False)
+    if format.records and not format.lines:
+        return TextInput(file, is_begin)  # a text in quotes may have line ends of any kind
     if format.syntax == RdfFormat.JSON_LD:
         return _JsonLdInput(file, ContextFiles(base, dict(documents)), context)
     if format.syntax == RdfFormat.RDF_XML:

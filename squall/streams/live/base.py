@@ -17,10 +17,11 @@ from squall.streams.address import Address
 from squall.streams.formats import Format, format_named
 from squall.streams.formats.jsonld_contexts import outside_context
 from squall.streams.formats.reading import ReadProgress, Settings
+from squall.streams.mappings import options
 from squall.streams.sources.files import COMMON_OPTIONS, LOSS_RISK
 
 T = TypeVar("T")
-COMMON = ("format", "context", "stream", "time", "idle", "retry", *COMMON_OPTIONS)
+COMMON = ("format", "context", "stream", "time", "idle", "retry", *options.OPTIONS, *COMMON_OPTIONS)
 """Options of all live sources."""
 
 CONNECT_TIMEOUT_S = 10.0
@@ -65,17 +66,19 @@ class LiveSource(ABC):
         self.settings = Settings(
             address.get("format"),
             address.get("stream"),
-            address.integer("time", time),
+            options.fixed_time(address, time),
             source=f"{address.scheme}:{address.path}",
         )
         self.format = self.format_of(address)
-        self.settings = replace(self.settings, context=outside_context(address, [self.format.name]))
-        self.timed = self.format.timed
+        formats = [self.format.name]
+        context, records = outside_context(address, formats), options.records_of(address, formats)
+        self.settings = replace(self.settings, context=context, records=records)
+        self.timed = self.settings.is_timed(self.format)
         self.idle = address.milliseconds("idle", 5000)
         self.retry = address.milliseconds("retry", 60_000)
         self.removals = self.format.removals
         self.messages = self.format.messages
-        self.earliest = ALWAYS if self.format.timed else self.settings.time
+        self.earliest = ALWAYS if self.timed else self.settings.time
         self.reading = ReadProgress()
         self.ledger = ledger
         self.stopped = threading.Event()
@@ -148,7 +151,7 @@ def format_of(address: Address) -> Format:
     name = address.get("format")
     if not name:
         raise UsageError(f"`{address.text}` does not say its format", hint="name it: `?format=nt`")
-    format, compression = format_named(name)
+    format, compression = format_named(name, options.is_mapped(address))
     if compression:
         raise UsageError(f"`{address.text}` cannot be compressed", hint=f"`format={format.name}`")
     return format

@@ -42,6 +42,7 @@ from squall.streams.live.http_client import connected, get, post
 from squall.streams.live.messages import CONTENT_TYPES, Message, MessageSink, MessageSource
 from squall.streams.live.serving import ServingSink
 from squall.streams.live.web import Target, listening_target, target
+from squall.streams.mappings import options
 from squall.streams.sinks import Sink
 from squall.streams.sources.byte_streams import CompressedFile, StoredFile
 
@@ -53,7 +54,7 @@ _ENCODINGS = {"gzip": "gz", "x-gzip": "gz", "zstd": "zst"}
 _MEDIA_TYPES = tuple(
     f"{format.media_type};q=0.9"
     for format in FORMATS
-    if not (format.timed or format.removals or format.messages or format.binary)
+    if not (format.timed or format.removals or format.messages or format.binary or format.records)
 )
 """The media types that are accepted if the format is open."""
 
@@ -94,13 +95,13 @@ class HttpSource(MessageSource):
         """Returns the format that the address names, or that the ending of its path names, or else N-Triples, until
         the server says the format."""
         if name := address.get("format"):
-            format, self.compression = format_named(name)
+            format, self.compression = format_named(name, options.is_mapped(address))
             return format
-        by_ending = of_path(urlsplit(self.target.path).path)
+        by_ending = of_path(urlsplit(self.target.path).path, options.is_mapped(address))
         format, self.compression = by_ending or (BY_NAME["nt"], "")
         check_library(format.name)
         check_installed(self.compression)
-        self._is_format_open = not (format.timed or format.removals)
+        self._is_format_open = not (format.timed or format.removals or format.records)
         self._has_ending = by_ending is not None
         return format
 
@@ -267,7 +268,7 @@ class HttpSource(MessageSource):
             self.reading.malformed += 1
             self.ledger.record("malformed", self.uri, None, str(error), "")
             return []
-        if self.format.timed and self._is_repeated(data):
+        if self.timed and self._is_repeated(data):
             return []
         return self.events([self._message(data)], place.url)
 

@@ -19,10 +19,13 @@ from squall.streams.formats import MAX_UNIT_BYTES, Format, format_named, infer_f
 from squall.streams.formats.fast_ntriples import PredicateFilter
 from squall.streams.formats.jsonld_contexts import outside_context
 from squall.streams.formats.reading import DocumentPosition, ReadProgress, Settings, can_begin_anywhere
+from squall.streams.mappings import options
 from squall.streams.sources import reader_process
 from squall.streams.sources.byte_streams import WaitPolicy
 from squall.streams.sources.file_reading import Batches, ReadTask, read_file
 
+_OPTIONS = ("format", "context", "stream", "time", "idle", "follow", "poll", "ahead", *options.OPTIONS)
+"""Options of files, folders and standard input."""
 COMMON_OPTIONS = ("window", "lateness")
 """Options of sources of every scheme. `squall.streams.open_source` applies them, and ``time=<property>``."""
 
@@ -225,18 +228,19 @@ LOSS_RISK = "events since the last checkpoint are lost if the run is killed"
 class FileSource:
     """A file, a named pipe, or standard input (the path ``-``).
 
-    Options: ``format``; ``context`` (a file, for JSON-LD); ``stream`` (an IRI); ``time`` (integer ms, for untimed
-    statements); ``idle`` (ms); and ``follow=yes``: the lines that are added to a file of lines are read, every ``poll``
-    ms (500). A line is read when it is complete.
+    Options: ``format``; ``context`` (a file, for JSON-LD); ``map``, ``unit``, ``header`` and ``separator`` (for
+    records: `squall.streams.mappings.options`); ``stream`` (an IRI); ``time`` (integer ms, for untimed statements);
+    ``idle`` (ms); and ``follow=yes``: the lines that are added to a file of lines are read, every ``poll`` ms (500). A
+    line is read when it is complete.
     """
 
     def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
-        address.only("format", "context", "stream", "time", "idle", "follow", "poll", "ahead", *COMMON_OPTIONS)
+        address.only(*_OPTIONS, *COMMON_OPTIONS)
         self.uri = address.text
         self.path = address.path
         self.settings = _settings(address, time)
-        self.format, self.compression = infer_format(self.path, self.settings.format)
-        self.settings = replace(self.settings, context=outside_context(address, [self.format.name]))
+        self.format, self.compression = infer_format(self.path, self.settings.format, options.is_mapped(address))
+        self.settings = _with_files(self.settings, address, [self.format.name])
         is_pipe, self.size = _kind_of(self.path)
         follow = address.flag("follow")
         if follow:
@@ -246,8 +250,10 @@ class FileSource:
         self.live = is_pipe or follow
         if self.live:
             self.settings = replace(self.settings, longest=MAX_UNIT_BYTES)
+        else:
+            options.check_file(self.settings.records, self.path, self.format.name, self.compression)
         self.idle = address.milliseconds("idle", 5000)
-        self.timed = self.format.timed
+        self.timed = self.settings.is_timed(self.format)
         self.removals = self.format.removals
         self.messages = self.format.messages
         self.earliest = ALWAYS if self.timed else self.settings.time
@@ -284,7 +290,7 @@ class FileSource:
         """Raises UsageError if the file cannot be followed."""
         if is_pipe:
             raise UsageError(f"`{self.uri}` is a pipe, which is followed anyway", hint="leave `follow` out")
-        if self.compression or not can_begin_anywhere(self.format):
+        if self.compression or not (can_begin_anywhere(self.format) or self.format.name == "csv"):
             what = "compressed" if self.compression else f"of the format `{self.format.name}`"
             hint = "a folder that such files come to can be followed"
             raise UsageError(f"`{self.uri}` cannot be followed: it is {what}, and not of lines", hint=hint)
@@ -300,7 +306,7 @@ class FolderSource:
     """
 
     def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
-        address.only("format", "context", "stream", "time", "idle", "follow", "poll", "ahead", *COMMON_OPTIONS)
+        address.only(*_OPTIONS, *COMMON_OPTIONS)
         self.uri = address.text
         self.path = address.path
         self.settings = _settings(address, time)
@@ -316,13 +322,17 @@ class FolderSource:
         self._position = DocumentPosition()
         self.ledger = ledger
         self._stopped = threading.Event()
-        formats = [infer_format(path, self.settings.format)[0] for path in self.files()]
+        self._is_mapped = options.is_mapped(address)
+        inferred = [(path, *infer_format(path, self.settings.format, self._is_mapped)) for path in self.files()]
+        formats = [format for _, format, _ in inferred]
         self.size = None if self.follow else sum(os.path.getsize(path) for path in self.files())
         format_name = self.settings.format
         if format_name:
-            formats = [format_named(format_name)[0]]
-        self.settings = replace(self.settings, context=outside_context(address, [format.name for format in formats]))
-        self.timed = (self.follow and not format_name) or any(format.timed for format in formats)
+            formats = [format_named(format_name, self._is_mapped)[0]]
+        self.settings = _with_files(self.settings, address, [format.name for format in formats])
+        for path, format, compression in inferred:
+            options.check_file(self.settings.records, path, format.name, compression)
+        self.timed = (self.follow and not format_name) or any(map(self.settings.is_timed, formats))
         self.removals = any(format.removals for format in formats)
         self.messages = any(format.messages for format in formats)  # all or none, since names do not show it
         self.earliest = ALWAYS if self.timed else self.settings.time
@@ -363,7 +373,7 @@ class FolderSource:
 
     def _file(self, path: str, predicate_filter: PredicateFilter | None) -> Iterator[Sequence[Event]]:
         try:
-            format, compression = infer_format(path, self.settings.format)
+            format, compression = infer_format(path, self.settings.format, self._is_mapped)
         except UsageError as error:
             self._lose(path, error.message)
             return
@@ -410,8 +420,14 @@ def _batches(
 
 
 def _settings(address: Address, time: int) -> Settings:
-    settings = Settings(address.get("format"), address.get("stream"), address.integer("time", time))
+    settings = Settings(address.get("format"), address.get("stream"), options.fixed_time(address, time))
     return replace(settings, ahead=address.flag("ahead", "yes"), source=address.path)
+
+
+def _with_files(settings: Settings, address: Address, formats: Sequence[str]) -> Settings:
+    """Returns settings with the content of the files that an address names: a context, or a mapping."""
+    context, records = outside_context(address, formats), options.records_of(address, formats)
+    return replace(settings, context=context, records=records)
 
 
 def _kind_of(path: str) -> tuple[bool, int | None]:

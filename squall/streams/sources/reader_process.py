@@ -47,7 +47,8 @@ class _Block(NamedTuple):
 
 def is_worthwhile(task: ReadTask, format: Format) -> bool:
     """Returns whether there is enough left to read for a process of its own, and a core to run it."""
-    if not (task.settings.ahead and format.timed and can_begin_anywhere(format)) or os.name != "posix":
+    is_timed = task.settings.is_timed(format)
+    if not (task.settings.ahead and is_timed and can_begin_anywhere(format)) or os.name != "posix":
         return False
     with suppress(OSError):  # reading the file raises it again
         remaining_bytes = os.path.getsize(task.path) - task.place.offset
@@ -141,7 +142,9 @@ def main(number: int) -> None:
 
 def _blocks(task: ReadTask) -> Iterator[_Block]:
     ledger = _BufferingLedger()
-    for batch in chain(read_file(task, *infer_format(task.path, task.settings.format), ledger), [()]):
+    settings = task.settings
+    format, compression = infer_format(task.path, settings.format, settings.records is not None)
+    for batch in chain(read_file(task, format, compression, ledger), [()]):
         latest = task.predicate_filter.latest if task.predicate_filter is not None else ALWAYS
         yield _Block(batch, ledger.drain(), task.reading, task.place, latest)
 

@@ -1,0 +1,142 @@
+"""Records through a mapping, file to file, beside the same statements as N-Triples.
+
+python -m tests.bench.records [--records 400000] [--repeat 3]
+
+Each run is a process of its own, the runs are interleaved, and the table has the medians. The query selects few
+statements, so that reading is most of the work. Memory is what a process holds at most, for a quarter of the records
+and for all of them. The table in docs/benchmarks.md is the output of this command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+EX, XSD = "http://example.org/", "http://www.w3.org/2001/XMLSchema#"
+RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+QUERY = f"CONSTRUCT {{ ?s <{EX}hot> ?d }} {{ ?s <{EX}degrees> ?d FILTER(?d > 39.9) }}"
+MAPPING = f"""PREFIX ex: <{EX}> PREFIX xsd: <{XSD}>
+{{ "sensor": ?s, "degrees": ?d, "room": ?r, "ts": ?t }}
+=> {{ ex:{{?s}} a ex:Sensor ; ex:degrees ?d^^xsd:double ; ex:room ex:{{?r}} }} AT ?t
+"""
+NESTED = f"""PREFIX ex: <{EX}> PREFIX xsd: <{XSD}>
+{{ "ts": ?t, "of": [ {{ "sensor": ?s, "degrees": ?d, "room": ?r }} ] }}
+=> {{ ex:{{?s}} a ex:Sensor ; ex:degrees ?d^^xsd:double ; ex:room ex:{{?r}} }} AT ?t
+"""
+SOURCES = {
+    "N-Triples": "x.nt",
+    "timed N-Triples": "x.ntt",
+    "lines of JSON": "x.ndjson?map=x.map",
+    "lines of JSON, in an array": "nested.ndjson?map=nested.map",
+    "CSV": "x.csv?map=x.map",
+}
+"""The sources by what they are; all have the same statements."""
+_RATE = re.compile(r"([0-9,]+) statements read, ([0-9,]+) outputs?, ([0-9.]+) s")
+
+
+class Figures(NamedTuple):
+    """The figures of a run.
+
+    Attributes:
+        rate: Statements per second.
+        megabytes: The most memory of the process.
+        outputs: The number of outputs.
+    """
+
+    rate: float
+    megabytes: float
+    outputs: int
+
+
+def write(folder: Path, count: int) -> None:
+    """Writes records and the same statements to files."""
+    with (
+        (folder / "x.ndjson").open("w") as lines,
+        (folder / "nested.ndjson").open("w") as nested,
+        (folder / "x.csv").open("w") as rows,
+        (folder / "x.nt").open("w") as statements,
+        (folder / "x.ntt").open("w") as timed,
+    ):
+        rows.write("sensor,degrees,room,ts\n")
+        for number in range(count):
+            record = {
+                "sensor": f"s{number % 500}",
+                "degrees": round(number % 400 / 10 + 0.05, 2),
+                "room": f"r{number % 40}",
+            }
+            lines.write(json.dumps({**record, "ts": 1000 * number}) + "\n")
+            nested.write(json.dumps({"ts": 1000 * number, "of": [record]}) + "\n")
+            rows.write(f"{record['sensor']},{record['degrees']},{record['room']},{1000 * number}\n")
+            for statement in _statements(record):
+                statements.write(statement)
+                timed.write(f"{1000 * number} {statement}")
+    (folder / "x.map").write_text(MAPPING)
+    (folder / "nested.map").write_text(NESTED)
+    (folder / "q.rq").write_text(QUERY)
+
+
+def _statements(record: dict[str, object]) -> Iterator[str]:
+    subject = f"<{EX}{record['sensor']}>"
+    yield f"{subject} <{RDF_TYPE}> <{EX}Sensor> .\n"
+    yield f'{subject} <{EX}degrees> "{record["degrees"]}"^^<{XSD}double> .\n'
+    yield f"{subject} <{EX}room> <{EX}{record['room']}> .\n"
+
+
+def run(folder: Path, source: str) -> Figures:
+    """Runs the query over a source, and returns the figures."""
+    command = [sys.executable, "-m", "squall", "run", "q.rq", "--source", source, "--sink", "out.nt"]
+    with tempfile.TemporaryFile() as messages:
+        streams = [(os.POSIX_SPAWN_DUP2, messages.fileno(), stream) for stream in (1, 2)]
+        before = Path.cwd()
+        os.chdir(folder)
+        try:
+            process = os.posix_spawn(
+                sys.executable, command, {**os.environ, "PYTHONPATH": str(before)}, file_actions=streams
+            )
+            _, status, usage = os.wait4(process, 0)
+        finally:
+            os.chdir(before)
+        messages.seek(0)
+        text = messages.read().decode()
+    match = _RATE.search(text)
+    if status or match is None:
+        raise SystemExit(f"{source}: {text}")
+    statements, outputs, seconds = (float(group.replace(",", "")) for group in match.groups())
+    return Figures(statements / seconds, usage.ru_maxrss / 1024, int(outputs))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--records", type=int, default=400_000)
+    parser.add_argument("--repeat", type=int, default=3)
+    arguments = parser.parse_args()
+    figures: dict[tuple[str, int], list[Figures]] = {}
+    sizes = (arguments.records // 4, arguments.records)
+    for count in sizes:
+        with tempfile.TemporaryDirectory() as name:
+            write(Path(name), count)
+            for _ in range(arguments.repeat):
+                for what, source in SOURCES.items():
+                    figures.setdefault((what, count), []).append(run(Path(name), source))
+    base = median(figure.rate for figure in figures["N-Triples", arguments.records])
+    print("| source | statements/s | of N-Triples | MB, a quarter | MB, all | outputs |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    for what in SOURCES:
+        small, large = (figures[what, count] for count in sizes)
+        rate = median(figure.rate for figure in large)
+        memory = [median(figure.megabytes for figure in each) for each in (small, large)]
+        print(
+            f"| {what} | {rate:,.0f} | {rate / base:.2f} | {memory[0]:.0f} | {memory[1]:.0f} | {large[0].outputs:,} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
