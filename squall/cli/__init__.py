@@ -23,6 +23,7 @@ from squall.cli.check import check
 from squall.cli.completion import completion
 from squall.cli.explain import explain
 from squall.cli.listing import list_
+from squall.cli.map import map_
 from squall.cli.new import new
 from squall.cli.options import INTERRUPTED, WRONG
 from squall.cli.running import ExitAtOnce, leave_quietly
@@ -106,4 +107,4 @@ def command() -> None:
 
 command.section("Run programs", build, update)
 command.section("Understand programs", check, explain, specialise)
-command.section("Get started", new, list_, completion)
+command.section("Get started", new, map_, list_, completion)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 import cloup
@@ -30,6 +31,10 @@ from squall.cli.options import (
     static_option,
 )
 from squall.cli.programs import Semantics, schema_triples
+from squall.errors import UsageError
+
+if TYPE_CHECKING:
+    from squall.checking import Finding
 
 
 @cloup.command(cls=Command)
@@ -96,6 +101,8 @@ def check(
 ) -> None:
     """Check PROGRAMs that run together for errors, and for what their authors hardly meant. Nothing is run.
 
+    A file *.map, or one in RML, is a mapping of records: it is checked with a sample of the files of each --source.
+
     Errors are what makes `squall run` refuse them. Warnings: rules that never fire, joins that compare nothing, state
     that grows for ever, endless recursion, tests that decide nothing, duplicate rules, misspelt names. Findings go to
     standard output, their number to standard error.
@@ -109,13 +116,16 @@ def check(
       squall check alarm.jena --strict --ignore cross-product
       squall check query.csparql --rules rdfs
       squall check alarm.jena --format json
+      squall check readings.map --source readings.ndjson
     """
     from squall import streams
-    from squall.checking import ERROR, WARNING, lint
-    from squall.checking.reports import FORMATS, summary
+    from squall.checking import lint
+    from squall.checking.mappings import is_mapping
     from squall.streams.sources import documents
 
     check_files(programs)
+    if any(map(is_mapping, programs)):
+        _report(_of_mappings(programs, sources), format, ignored, strict)
     named_documents = dict(map(documents.place, graphs))
     check_exist([*sources, *statics, *named_documents.values()])
     namespaces = prefixes_of(prefixes, prefix_files)
@@ -153,6 +163,25 @@ def check(
         same_as_answers=same_as_answers,
         schema_changes=schema_changes,
     )
+    _report(findings, format, ignored, strict)
+
+
+def _of_mappings(paths: Sequence[str], sources: Sequence[str]) -> Sequence[Finding]:
+    """Returns the findings of mappings, with samples of files of records."""
+    from squall.checking.mappings import is_mapping, lint_mapping
+    from squall.streams import address
+
+    if others := [path for path in paths if not is_mapping(path)]:
+        raise UsageError(f"`{others[0]}` is a program, and no mapping", hint="check programs and mappings one by one")
+    places = [address.source(uri) for uri in sources]
+    return [finding for path in paths for finding in lint_mapping(path, places)]
+
+
+def _report(findings: Sequence[Finding], format: str, ignored: Sequence[str], strict: bool) -> NoReturn:
+    """Shows findings, and ends the process with the exit code for them."""
+    from squall.checking import ERROR, WARNING
+    from squall.checking.reports import FORMATS, summary
+
     visible_findings = [finding for finding in findings if finding.severity == ERROR or finding.code not in ignored]
     if visible_findings or format != "text":
         click.echo(FORMATS[format](visible_findings))
@@ -179,8 +208,7 @@ def _may_bring_graphs(uris: Sequence[str]) -> bool:
 
     for place in map(address.source, uris):
         name = place.get("format")
-        mapped = is_mapped(place)
-        format = formats.format_named(name, mapped) if name else formats.of_path(place.path, mapped)
+        format = formats.format_named(name, is_mapped(place)) if name else formats.of_path(place.path, is_mapped(place))
         if format is None or format[0].syntax.supports_datasets:
             return True
     return False
