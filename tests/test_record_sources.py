@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.distributed.io.ingest import document_of, is_readable_by_workers
-from squall.builders.distributed.io.parsing import lines_parser
+from squall.builders.distributed.io.parsing import Document, lines_parser
 from squall.contracts import Options
 from squall.errors import BuilderError, SourceError, SquallError, UsageError
 from squall.rdf import Event, Triple, statement_count, term
@@ -504,6 +504,23 @@ def test_workers_get_the_mapping_and_not_its_path() -> None:
     assert [*parsed.events] == events
     assert [(letter.line, letter.reason) for letter in parsed.lost] == ledger.reasons
     assert [line for line, _ in ledger.reasons] == [6, 10]
+
+
+def test_workers_parse_messages_by_the_mapping() -> None:
+    source: Any = open_source("ws://localhost:1/?format=json&map=m.map&stream=urn:s")
+    document = Document("t", "urn:s", "json", messages=True, records=source.settings.records)
+    Path("m.map").unlink()
+    messages = [b'{"s": "a", "d": 1, "t": 5}', b"{", b'{"s": "b", "t": 6}']
+    batch = pyarrow.record_batch(
+        [messages, ["t[0]"] * 3, [7, 8, 9], [0] * 3], names=["value", "file", "block", "source"]
+    )
+    parsed = list(lines_parser([document])([batch], None, 0))
+    assert [(event.time, event.stream, len(event.facts)) for part in parsed for event in part.events] == [
+        (5, "urn:s", 2), (6, "urn:s", 1),
+    ]  # fmt: skip
+    assert [letter.reason for part in parsed for letter in part.lost] == [
+        "offset 8: it is no JSON: Expecting property name enclosed in double quotes (line 1, column 2)"
+    ]
 
 
 # Checkpoints

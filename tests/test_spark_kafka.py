@@ -104,6 +104,8 @@ PLAIN = "kafka://h/t?format=ntt&stream=urn:s&from=first&buffer=9&idle=9&window=R
         ([PLAIN, "in.ntt"], "it has to be put in order with other sources"),
         ([f"{PLAIN}&lateness=5s"], "what it brings has to be put in order"),
         (["kafka://h/t?format=nt&time=urn:at"], "what it brings has to be put in order"),
+        (["kafka://h/t?format=json&map=m.map"], ""),
+        (["kafka://h/t?format=csv&header=a&map=m.map"], ""),
         (["kafka://h/t?format=ttl"], "`format=ttl` is no format of lines"),
         (["kafka://h/t?format=rdfp"], "`format=rdfp` is no format of lines"),
         ([f"{PLAIN}&group=g"], "`group` is said to librdkafka"),
@@ -121,6 +123,7 @@ def test_what_the_connector_does_not_read(
     why: str,
 ) -> None:
     (tmp_path / "in.ntt").touch()
+    (tmp_path / "m.map").write_text('{ "a": ?a } => { <urn:a:{?a}> <urn:p> ?a }')
     monkeypatch.chdir(tmp_path)
     sources = [open_source(address) for address in addresses]
     store = Store(tmp_path / "kept")

@@ -98,7 +98,8 @@ def _hindrance(source: Source, sources: Sequence[Source]) -> str:
         return "what it brings has to be put in order, or gets its times from what it says"
     if len(sources) > 1:
         return "it has to be put in order with other sources"
-    if not source.format.lines or source.format.removals or source.format.messages:
+    is_supported = source.format.lines or source.format.records
+    if not is_supported or source.format.removals or source.format.messages:
         return f"`format={source.format.name}` is no format of lines"
     if "@" in source.hosts:
         return "its user and password are said to librdkafka"

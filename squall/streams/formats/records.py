@@ -12,15 +12,15 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, NoReturn, cast
 
 from squall.errors import SquallError, single_errors
-from squall.rdf import Event, Quad, Triple
+from squall.rdf import Columns, Event, Quad, Triple
 from squall.streams.dead_letters import excerpt
 from squall.streams.formats import Bad, Malformed
-from squall.streams.mappings.by_column import column_evaluator, json_columns, row_columns
+from squall.streams.mappings.by_column import column_evaluator, json_columns, merged, row_columns
 from squall.streams.mappings.columns import check_columns
 from squall.streams.mappings.evaluation import Evaluator, Number, Statements, UnusableRecord, evaluator_of
 from squall.streams.mappings.model import Records
@@ -183,7 +183,10 @@ class RecordDecoder:
         return self._grouped(results), bad
 
     def _grouped(self, results: list[Statements]) -> Sequence[Event]:
-        """Returns the events of records: one for each run of equal times and graphs in a record."""
+        """Returns the events of records: one for each run of equal times and graphs in a record; or as columns, if they
+        are triples in the order of time."""
+        if (columns := self._columns(results)) is not None:
+            return columns
         events: list[Event] = []
         for statements in results:
             for time, run in groupby(statements, key=itemgetter(0)):
@@ -192,6 +195,18 @@ class RecordDecoder:
                     facts = tuple(pair[1] if type(pair[1]) is Triple else Triple(*pair[1][:3]) for pair in pairs)
                     events.append(Event(moment, facts, self._stream, graph=graph))
         return events
+
+    def _columns(self, results: list[Statements]) -> Columns | None:
+        """Returns the triples of records as columns; None if there are none, quads, or others than in order."""
+        pairs = list(chain.from_iterable(results))
+        if not pairs:
+            return None
+        stamps, facts = zip(*pairs, strict=True)
+        times = [self._time if time is None else time for time in stamps]
+        if set(map(type, facts)) != {Triple} or times != sorted(times):
+            return None
+        subjects, predicates, objects = (list(column) for column in zip(*facts, strict=True))
+        return Columns(*merged([*times], [1] * len(times)), subjects, predicates, objects, self._stream)
 
 
 def _graph(pair: tuple[int | None, Triple | Quad]) -> str:

@@ -67,7 +67,7 @@ class ColumnEvaluator:
             usable = [None not in cells for cells in zip(subjects, predicates, objects, strict=True)]
             sizes = [sum(usable[first : first + size]) for first in range(0, len(usable), size)]
             subjects, predicates, objects = (list(compress(cells, usable)) for cells in (subjects, predicates, objects))
-        return Columns(*_merged(times, sizes), subjects, predicates, objects, stream)
+        return Columns(*merged(times, sizes), subjects, predicates, objects, stream)
 
 
 @lru_cache(_CACHED_MAPPINGS)
@@ -122,7 +122,7 @@ def _is_uniform(column: Column) -> bool:
     return len(kinds) <= 1 and kinds.isdisjoint((dict, list))
 
 
-def _merged(times: list[int], sizes: list[int]) -> tuple[list[int], list[int]]:
+def merged(times: list[int], sizes: list[int]) -> tuple[list[int], list[int]]:
     """Returns times, each once, with the number of triples at each."""
     if len(times) == len(set(times)):
         return times, sizes

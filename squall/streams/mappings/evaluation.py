@@ -94,7 +94,9 @@ class Evaluator:
         self._numbers: dict[Any, int] = {}
         self._roots: list[_Node] = []
         self._depth = 1 + max((len(rule.levels) for rule in mapping.rules), default=0)
-        self._has_loops = self._depth > 1
+        self._has_own_times = len({rule.time for rule in mapping.rules}) > 1 or any(
+            rule.time is not None and rule.time.reference.level for rule in mapping.rules
+        )
         self._has_blanks = any(
             isinstance(term, Template) and term.kind == "blank" for rule in mapping.rules for term in rule.terms
         )
@@ -119,7 +121,7 @@ class Evaluator:
                 _run(node, items, slots, statements)
         if len(statements) > 1:
             statements = list(dict.fromkeys(statements))
-            if self._has_loops:
+            if self._has_own_times:
                 statements.sort(key=_time_of_pair)
         return _with_suffix(statements, own) if self._has_blanks and own else statements
 
@@ -187,14 +189,14 @@ def _run(node: _Node, items: Items, slots: list[Any], statements: Statements) ->
         slots[number] = time(items)
     for number, make in node.terms:
         slots[number] = make(items)
-    for subject, predicate, object, graph, time_number in node.statements:
-        terms = (slots[subject], slots[predicate], slots[object])
-        if None in terms:
+    for subject_number, predicate_number, object_number, graph, time_number in node.statements:
+        subject, predicate, object = slots[subject_number], slots[predicate_number], slots[object_number]
+        if subject is None or predicate is None or object is None:
             continue
         if not graph:
-            statements.append((slots[time_number], _new_triple(Triple, terms)))
+            statements.append((slots[time_number], _new_triple(Triple, (subject, predicate, object))))
         elif (name := slots[graph]) is not None:
-            statements.append((slots[time_number], Quad(*terms, name)))
+            statements.append((slots[time_number], Quad(subject, predicate, object, name)))
     for child in node.nodes:
         for item in _elements(child, items):
             items[child.depth] = item
