@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squall.errors import SquallError, single_errors
-from squall.rdf import Quad, Triple
+from squall.rdf import Columns, Quad, Triple
 from squall.streams.formats.records import RecordDecoder
 from squall.streams.mappings import rml, short_form
+from squall.streams.mappings.by_column import column_evaluator
 from squall.streams.mappings.evaluation import Number, UnusableRecord, evaluator_of
 from squall.streams.mappings.model import Mapping, Records
 from squall.streams.mappings.paths import steps_of
@@ -50,37 +51,46 @@ def test_a_record_makes_what_the_solutions_of_the_pattern_make(data: st.DataObje
 
 @st.composite
 def flat_specs(draw: st.DrawFn) -> Spec:
-    """Draws a mapping of flat records, most of which are mapped by column."""
+    """Draws a mapping of flat records, with a predicate for each triple, so that it is applied by column."""
     spec = draw(specs())
-    names = sorted({name for triple in spec.triples for part in triple for name in part.names} | {spec.time or "v0"})
-    return Spec({name: Var(name) for name in names}, frozenset(), spec.triples, spec.time, spec.unit)
+    triples = tuple(
+        (triple[0], naive.Part("constant", (), f"p{number}"), triple[2]) for number, triple in enumerate(spec.triples)
+    )
+    names = sorted({name for triple in triples for part in triple for name in part.names} | {spec.time or "v0"})
+    return Spec({name: Var(name) for name in names}, frozenset(), triples, spec.time, spec.unit)
+
+
+COLUMNS = (st.integers(0, 5), st.sampled_from(["x", "y/z"]), st.sampled_from([1, True, "1", 2.5, "2.5", False, 0]))
+"""The values of columns: of one type, or such as are equal in Python without being so in JSON."""
 
 
 @given(st.data())
 def test_by_column_and_record_by_record_is_the_same(data: st.DataObject) -> None:
     spec = data.draw(flat_specs())
     mapping = short_form.read(spec.short_form(), "m.map")
-    uniform = {
-        name: data.draw(st.sampled_from([st.integers(0, 5), st.sampled_from(["x", "y/z"]), naive.LEAVES]))
-        for name in spec.pattern
-    }
-    record = st.fixed_dictionaries({}, optional=uniform) | st.fixed_dictionaries(uniform)
+    assert column_evaluator(mapping) is not None
+    columns = {name: data.draw(st.sampled_from(COLUMNS)) for name in spec.pattern}
     if spec.time:
-        uniform[spec.time] = st.integers(0, 9)
+        columns[spec.time] = st.integers(0, 9)
+    record = st.fixed_dictionaries(columns)
+    if data.draw(st.booleans()):
+        record = record | st.fixed_dictionaries({}, optional=columns)
     values = data.draw(st.lists(record, min_size=1, max_size=6))
     if data.draw(st.booleans()) and spec.time:
         values.sort(key=lambda value: cast(int, value.get(spec.time, 0)))
     decoder = RecordDecoder(Records(mapping), "", 7, ".s")
     events, bad = decoder.lines("\n".join(map(json.dumps, values)).encode())
-    expected: list[list[tuple[int | str, ...]]] = []
-    for value in values:
-        statements, is_wrong, _ = naive.naive(spec, value)
-        if not is_wrong:
-            expected.append([(7 if time is None else time, *_suffixed(triple)) for time, triple in statements])
-    assert len(values) - len(bad) == len(expected)
-    actual = sorted((event.time, *map(str, fact)) for event in events for fact in event.facts)
-    assert actual == sorted(statement for statements in expected for statement in statements)
-    assert decoder.count == len(actual)
+    results = [naive.naive(spec, value) for value in values]
+    expected = [
+        (7 if time is None else time, *_suffixed(triple))
+        for statements, is_wrong, _ in results if not is_wrong for time, triple in statements
+    ]  # fmt: skip
+    assert len(bad) == sum(is_wrong for _, is_wrong, _ in results)
+    assert sorted((event.time, *map(str, fact)) for event in events for fact in event.facts) == sorted(expected)
+    assert decoder.count == len(expected)
+    if isinstance(events, Columns):
+        assert events.times == sorted(set(events.times))
+        assert sum(events.sizes) == len(events.subjects)
 
 
 def _suffixed(triple: tuple[str, ...]) -> tuple[str, ...]:
@@ -265,6 +275,12 @@ PAIR = "rr:predicateObjectMap [ rr:predicate ex:p ; rr:object ex:o ]"
          'rml:reference "a" ; rr:termType rr:IRI ; rr:language "en" ] ] .', "with a datatype or a language", ""),
         (f'<#m> {SOURCE} ; {SUBJECT} ; rr:predicateObjectMap [ rr:predicate ex:p ; rr:objectMap [ rr:constant [] ] ] .',
          "a constant is no blank node", "rr:BlankNode"),
+        (f'<#m> {SOURCE} ; rr:subject "x" ; {PAIR} .', "a subject is no literal", "name an IRI"),
+        (f'<#m> {SOURCE} ; rr:subjectMap [ rr:template "http://x/{{a}} b" ] ; {PAIR} .', "characters that no IRI", ""),
+        (f'<#m> {SOURCE} ; {SUBJECT} ; rr:predicateObjectMap [ rr:predicate ex:p ; rr:objectMap [ '
+         'rml:reference "a" ; rr:datatype "double" ] ] .', "the datatype `double` is no IRI", "xsd:double"),
+        (f'<#m> {SOURCE} ; {SUBJECT} ; rr:predicateObjectMap [ rr:predicate ex:p ; rr:objectMap [ '
+         'rml:reference "a" ; rr:language "e n" ] ] .', "`e n` is no language tag", ""),
         (f'<#m> {SOURCE} ; {SUBJECT} ; {PAIR} . <#n> {SOURCE.replace("x", "y")} ; {SUBJECT} ; {PAIR} .',
          "the mapping has several sources: `x`, `y`", "a mapping for each"),
         (f'<#m> {SOURCE} ; {SUBJECT} ; {PAIR} ; rr:subjectMapp ex:a .', "`subjectMapp` of a", "`subjectMap`"),
@@ -312,6 +328,22 @@ def test_paths_have_steps(text: str, steps: tuple[str | int | None, ...]) -> Non
 def test_other_paths_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not supported"):
         steps_of(text)
+
+
+def test_indexes_lead_to_elements_of_arrays() -> None:
+    text = f"""{OLD}<#m> {SOURCE} ; rr:subjectMap [ rr:template "{E}{{$.a[1].b}}" ; squall:optional true ] ;
+      rr:predicateObjectMap [ rr:predicate ex:p ; rr:objectMap [ rml:reference "$.a[0]" ] ] ."""
+    mapping = rml.read(text, "m.ttl").mapping
+    decoder = RecordDecoder(Records(mapping), "", 0, "")
+    lines = ['{"a": [5, {"b": "x"}]}', '{"a": [5]}', '{"a": {"0": 1}}', '{"a": [5, 6]}', "{}"]
+    events, bad = decoder.lines("\n".join(lines).encode())
+    assert [str(fact) for event in events for fact in event.facts] == [
+        f'<{E}x> <{E}p> "5"^^<http://www.w3.org/2001/XMLSchema#integer> .'
+    ]
+    assert [(index, reason) for index, reason, _ in bad] == [
+        (2, "the field `a` is an object, and no array"), (3, "the field `a[1]` is a number, and no object"),
+    ]  # fmt: skip
+    assert [reason for _, reason, _ in decoder.lines(lines[2].encode())[1]] == [bad[0][1]]
 
 
 def test_optional_subjects_conditions_and_several_patterns() -> None:

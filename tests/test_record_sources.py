@@ -322,6 +322,7 @@ def test_records_without_a_mapping_are_no_statements(name: str) -> None:
         ("x.csv?map=bad.map", "`x.csv` has no column `sensr`", "did you mean `sensor`?"),
         ("x.csv?map=nested.map", "`nested.map` has the path `a.b`, and rows of CSV have columns alone", "column"),
         ("x.csv?map=array.map", "`array.map` has the path `a`, and rows of CSV have columns alone", "column"),
+        ("x.csv?map=number.map", "`number.map` compares a column with `5`, which no text equals", 'write `"5"`'),
         ("x.ndjson?map=m.ttl", "the mapping `m.ttl` is for CSV (`rml:referenceFormulation`), and not for JSON", ""),
         ("x.ndjson?map=m.map&header=a", "`header` in `x.ndjson?map=m.map&header=a` is for CSV", "leave it out"),
         ("x.ndjson?map=m.map&separator=;", "is for CSV", "leave it out"),
@@ -347,6 +348,7 @@ def test_errors_say_what_to_do(uri: str, message: str, hint: str) -> None:
         "bad.map": UNTIMED.replace('"s"', '"sensr"'),
         "nested.map": f'PREFIX ex: <{E}> {{ "a": {{ "b": ?s }} }} => {{ ex:{{?s}} a ex:S }}',
         "array.map": f'PREFIX ex: <{E}> {{ "s": ?s, "a": [ ?b ] }} => {{ ex:{{?s}} ex:b ?b }}',
+        "number.map": f'PREFIX ex: <{E}> {{ "s": ?s, "d": 5 }} => {{ ex:{{?s}} a ex:S }}',
         "mixed/a.csv": "s,d\n", "mixed/b.json": "{}",
     }.items():  # fmt: skip
         Path(name).write_text(text)

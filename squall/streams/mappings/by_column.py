@@ -139,6 +139,8 @@ def json_columns(records: Sequence[Any]) -> ColumnOf:
         column: Column = records
         for step in path:
             kinds = set(map(type, column))
+            if isinstance(step, int):
+                raise UnusableRecord("it is in an array")
             if kinds == {dict}:
                 column = [item.get(step) for item in column]
             elif kinds <= {dict, type(None)}:

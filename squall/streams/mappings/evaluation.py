@@ -348,7 +348,8 @@ def _template_function(term: Template) -> Callable[..., Term]:
     paths = [reference.path for reference in references_of(term)]
     finish: Callable[[str], Term]
     if term.kind == "iri":
-        is_sure = isinstance(term.parts[0], str) and is_absolute(term.parts[0])
+        texts = [part for part in term.parts[1:] if isinstance(part, str)]
+        is_sure = isinstance(term.parts[0], str) and is_absolute(term.parts[0]) and all(map(is_part_of_iri, texts))
         finish = (lambda text: Term(f"<{text}>")) if is_sure else (lambda text: _iri(text, paths[0]))
     elif term.kind == "blank":
         finish = _blank
@@ -377,6 +378,11 @@ _UNSAFE = re.compile(
 def iri_safe(text: str) -> str:
     """Returns a text percent-encoded for an IRI (R2RML 7.3; RFC 3986, section 2.1)."""
     return text if text.isalnum() and text.isascii() else _UNSAFE.sub(_percent, text)
+
+
+def is_part_of_iri(text: str) -> bool:
+    """Returns whether a text has only characters that an IRI may have (RDF 1.1 N-Triples, IRIREF)."""
+    return is_absolute(f"x:{text}")
 
 
 def _percent(match: re.Match[str]) -> str:

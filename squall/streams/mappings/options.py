@@ -72,7 +72,16 @@ def records_of(address: Address, formats: Collection[str]) -> Records | None:
     if is_csv and (nested := mapping.nested()) is not None:
         hint = 'write a pattern of columns: `{ "column": ?value }`'
         raise UsageError(f"`{name}` has the path `{path_text(nested)}`, and rows of CSV have columns alone", hint=hint)
+    if is_csv and (number := _number_condition(mapping)):
+        hint = f'values of CSV are texts: write `"{number}"`'
+        raise UsageError(f"`{name}` compares a column with `{number}`, which no text equals", hint=hint)
     return Records(mapping, _header(address, is_csv or not kinds), _separator(address, is_csv or not kinds))
+
+
+def _number_condition(mapping: Mapping) -> str:
+    """Returns a number, or a truth value, with which a mapping compares a value; ``""``: there is none."""
+    conditions = (condition.json for rule in mapping.rules for condition in rule.conditions)
+    return next((text for text in conditions if not text.startswith('"')), "")
 
 
 def load(name: str, is_csv: bool | None = None) -> Mapping:

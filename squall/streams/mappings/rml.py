@@ -20,8 +20,9 @@ import pyoxigraph
 from pyoxigraph import RdfFormat
 
 from squall.errors import LexerError, Origin, SquallError, did_you_mean, raise_all
-from squall.rdf import Term, literal, term
+from squall.rdf import Term, is_iri, literal, term
 from squall.streams.formats import reason_of
+from squall.streams.mappings.evaluation import is_part_of_iri
 from squall.streams.mappings.model import (
     Constant,
     Level,
@@ -307,7 +308,7 @@ class _Reader:
 
     def _term_map(self, node: Node, is_shortcut: bool, triples_map: _Map, position: str) -> TermMap | None:
         if is_shortcut:
-            return Constant(self._constant(node))
+            return self._checked_constant(node, position)
         extra = {"subject": ("class", "graphMap", "graph", "optional"), "object": ()}.get(position, ())
         parts = self._properties(node, (*_TERM_PROPERTIES, *extra), f"{_with_article(position)} map")
         ways = [name for name in ("constant", "reference", "template") if name in parts]
@@ -317,8 +318,8 @@ class _Reader:
             return None
         value = parts[ways[0]][0]
         if ways == ["constant"]:
-            return Constant(self._constant(value))
-        datatype, language = (_text(parts[name][0]) if name in parts else "" for name in ("datatype", "language"))
+            return self._checked_constant(value, position)
+        datatype, language = self._annotation(parts)
         kind = self._term_type(parts, ways[0], position, bool(datatype or language))
         if ways == ["reference"]:
             reference = self._reference(_text(value), triples_map)
@@ -326,6 +327,25 @@ class _Reader:
                 return Template("blank", (reference,))
             return Value(reference, kind == "iri", datatype, language.lower())
         return self._template(_text(value), kind, datatype, language.lower(), triples_map)
+
+    def _checked_constant(self, node: Node, position: str) -> TermMap:
+        """Returns a constant, which has to be an IRI unless it is an object."""
+        constant = self._constant(node)
+        if position != "object" and not is_iri(constant):
+            self._fail(f"{_with_article(position)} is no literal", _text(node), "name an IRI")
+        return Constant(constant)
+
+    def _annotation(self, parts: dict[str, list[Node]]) -> tuple[str, str]:
+        """Returns the datatype and the language of a term map."""
+        datatype, language = (parts.get(name, []) for name in ("datatype", "language"))
+        if datatype and not isinstance(datatype[0], pyoxigraph.NamedNode):
+            self._fail(f"the datatype {self._shown(datatype[0])} is no IRI", "datatype", "write `xsd:double`")
+        tag = _text(language[0]) if language else ""
+        if tag and not _LANGUAGE_TAG.fullmatch(tag):
+            self._fail(f"`{tag}` is no language tag", tag, "tags are like `en` and `de-AT`")
+        if datatype and tag:
+            self._fail("a term map has a datatype and a language", "language", "leave one of them out")
+        return _text(datatype[0]) if datatype else "", tag
 
     def _term_type(self, parts: dict[str, list[Node]], way: str, position: str, is_literal: bool) -> str:
         """Returns ``iri``, ``blank`` or ``literal`` (R2RML 7.4)."""
@@ -361,6 +381,9 @@ class _Reader:
         if kind == "iri" and not (isinstance(merged_parts[0], str) and _SCHEME.match(merged_parts[0])):
             hint = "begin it with a scheme; `rml:reference` with `rr:termType rr:IRI` is the IRI that a field has"
             self._fail(f"the template `{text}` makes no absolute IRIs", text, hint)
+        elif kind == "iri" and not all(is_part_of_iri(part) for part in merged_parts if isinstance(part, str)):
+            hint = "write what no IRI has percent-encoded"
+            self._fail(f"the template `{text}` has characters that no IRI has", text, hint)
         return Template(kind, merged_parts, "" if datatype.endswith("#string") else datatype, language)
 
     def _reference(self, text: str, triples_map: _Map) -> Reference:
@@ -438,5 +461,6 @@ def _local(iri: str) -> str | None:
 
 
 _TEMPLATE_PART = re.compile(r"\{(?P<reference>(?:\\.|[^\\{}])*)\}|(?P<brace>[{}])|(?:\\.|[^\\{}])+", re.DOTALL)
+_LANGUAGE_TAG = re.compile(r"[A-Za-z]+(?:-[A-Za-z0-9]+)*")
 _ESCAPED = re.compile(r"\\([{}\\])")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
