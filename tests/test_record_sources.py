@@ -35,6 +35,7 @@ from squall.streams.live.messages import Message
 from squall.streams.live.messages import read as read_message
 from squall.streams.mappings import short_form
 from squall.streams.mappings.model import Records
+from tests.in_memory import cut, run_anyhow
 
 E = "http://example.org/"
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -485,6 +486,22 @@ def test_builders_agree(builder: str, uri: str) -> None:
         f"{time} <{E}s{subject}> <{E}hot> {quoted.format(value)} ." for (subject, value), time in expected.items()
     )
     assert malformed == (2 if "json" in uri else 1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_toy_engine_agrees_on_what_workers_parse(seed: int) -> None:
+    write_records()
+    source: Any = open_source("x.ndjson?map=m.map", Ledger())
+    lines = Path("x.ndjson").read_text().splitlines()
+    batch = pyarrow.record_batch(
+        [lines, ["file:///x.ndjson"] * len(lines), [0] * len(lines), [0] * len(lines)],
+        names=["value", "file", "block", "source"],
+    )
+    events = [event for part in lines_parser([document_of(source)])([batch], None, 0) for event in part.events]
+    query = QUERY.replace("?d > 7", f"<{XSD}integer>(?d) > 7")
+    plan = squall.plan(squall.compile(query, lexer="sparql"))
+    outputs = run_anyhow(plan, cut(events, [5 * seed, 20]), (), seed)
+    assert sorted(f"{output.time} {output.fact}" for output in outputs) == answers("iterator", "x.ndjson?map=m.map")[0]
 
 
 def test_workers_get_the_mapping_and_not_its_path() -> None:
