@@ -69,19 +69,22 @@ def records_of(address: Address, formats: Collection[str]) -> Records | None:
         hint = "divide the folder"
         raise UsageError(f"`{address.text}` has CSV and JSON, which have no mapping in common", hint=hint)
     mapping = _timed(load(name, is_csv if kinds else None), address, is_csv)
-    if is_csv and (nested := mapping.nested()) is not None:
-        hint = 'write a pattern of columns: `{ "column": ?value }`'
-        raise UsageError(f"`{name}` has the path `{path_text(nested)}`, and rows of CSV have columns alone", hint=hint)
-    if is_csv and (number := _number_condition(mapping)):
-        hint = f'values of CSV are texts: write `"{number}"`'
-        raise UsageError(f"`{name}` compares a column with `{number}`, which no text equals", hint=hint)
+    if is_csv:
+        _check_is_flat(mapping, name)
     return Records(mapping, _header(address, is_csv or not kinds), _separator(address, is_csv or not kinds))
 
 
-def _number_condition(mapping: Mapping) -> str:
-    """Returns a number, or a truth value, with which a mapping compares a value; ``""``: there is none."""
-    conditions = (condition.json for rule in mapping.rules for condition in rule.conditions)
-    return next((text for text in conditions if not text.startswith('"')), "")
+def _check_is_flat(mapping: Mapping, name: str) -> None:
+    """Raises UsageError if a mapping with some name is for records with other values than texts in columns."""
+    if (nested := mapping.nested()) is not None:
+        hint = 'write a pattern of columns: `{ "column": ?value }`'
+        raise UsageError(f"`{name}` has the path `{path_text(nested)}`, and rows of CSV have columns alone", hint=hint)
+    for rule in mapping.rules:
+        for condition in rule.conditions:
+            if not condition.json.startswith('"'):
+                hint = f'values of CSV are texts: write `"{condition.json}"`'
+                message = f"`{name}` compares a column with `{condition.json}`, which no text equals"
+                raise UsageError(message, hint=hint)
 
 
 def load(name: str, is_csv: bool | None = None) -> Mapping:
