@@ -420,7 +420,7 @@ def _quoted(text: str) -> str:
 
 
 LINES = st.sampled_from(
-    [b'{"s": "a", "d": 1, "t": 5}', b'{"s": "b", "t": 6}', b'{"s": 1}', b"", b"[1", b"2]", b"1,2",
+    [b'{"s": "a", "d": 1, "t": 5}', b'{"s": "b", "t": 6}', b'{"s": "c", "t": 7} {}', b"", b"[1", b"2]", b"1,2",
      b'{"s":"\xc3\xa9","t":7}',
      b'"\\ud83d\\ude00"', b'{"s": "\\ud83d\\ude00", "t": 9}', b"\xff", b'{"s": "\\ud83d", "t": 9}']
 )  # fmt: skip

@@ -225,8 +225,8 @@ def infer_format(path: str, format_name: str, mapped: bool = False) -> tuple[For
     elif (records := of_path(path, mapped=True)) is not None:
         raise UsageError(f"`{path}` is not RDF, and needs a mapping", hint=_mapping_hint(records[0].name))
     else:
-        known_endings = f"known endings: {', '.join(_BY_ENDING)}, each also with {endings()}"
-        hint = f"{known_endings}; or name it: `{path}?format=nt`"
+        names = ", ".join(ending for ending, format in _BY_ENDING.items() if mapped or not format.records)
+        hint = f"known endings: {names}, each also with {endings()}; or name it: `{path}?format=nt`"
         raise UsageError(f"the format of `{path}` cannot be inferred from its name", hint=hint)
     check_library(format.name)
     check_installed(compression)
