@@ -60,8 +60,12 @@ def answers(
         BuilderError: Updates take more than `steps` steps without an event.
     """
     system = without_beginnings(system)
-    course = _course(output_specs(system), *_with_streams(system, events, static, steps), steps)
-    return {time: _merged(parts) for time, parts in _without_steps(course).models.items()}
+    specs = output_specs(system)
+    course = _course(specs, *_with_streams(system, events, static, steps), steps)
+    return {
+        time: _merged(part for spec, part in zip(specs, parts, strict=True) if not spec.internal)
+        for time, parts in _without_steps(course).models.items()
+    }
 
 
 def outputs(
