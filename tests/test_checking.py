@@ -767,7 +767,9 @@ def test_every_check_comes_by_an_entry_point() -> None:
 def test_every_code_is_documented() -> None:
     """The codes of other stages, which have the names of the stages, are left out."""
     texts = [path.read_text(encoding="utf-8") for path in (HERE.parent / "squall" / "checking").glob("*.py")]
-    existing = {code for text in texts for code in re.findall(r'(?:Finding|as_findings)\((?:\w+, )?"([a-z-]+)"', text)}
+    existing = {
+        code for text in texts for code in re.findall(r'(?:Finding|as_findings)\(\s*(?:\w+, )?"([a-z-]+)"', text)
+    }
     existing |= {code for text in texts for code in re.findall(r'\("(not-[a-z]+)", lambda', text)}
     page = (HERE.parent / "docs" / "check.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`[^|]*) \| (?:error|warning|info) \|", page, re.MULTILINE)

@@ -33,6 +33,7 @@ from squall.plan.operators import (
     Project,
     Scan,
     Select,
+    SequenceJoin,
     Sink,
     Slice,
     TableFunction,
@@ -46,6 +47,7 @@ from squall.rdf import Event
 from squall.testing import assert_as_oracle, stream, term
 from squall.testing.strategies import ALL, CORE, LITERALS, NODES, event_streams, systems
 from tests.laws import plan_with_shared_constants
+from tests.test_broken_operators import in_sequence
 
 Change = Callable[[Any], Operator]
 
@@ -173,8 +175,15 @@ def test_a_multiway_join_by_another_key_is_detected() -> None:
     _is_found_out_by_hand(system, events, MultiwayJoin, lambda op: replace(op, keep=op.keep[::-1]), plan)
 
 
+def test_a_broken_sequence_join_is_detected() -> None:
+    """Programs that are drawn have no patterns over time (`tests/test_sequences.py` has)."""
+    system, events = in_sequence(), stream("1 :a :p :b\n2 :b :q :c\n4 :b :q :d")
+    _is_found_out_by_hand(system, events, SequenceJoin, lambda op: replace(op, selection="each"))
+    _is_found_out_by_hand(system, events, SequenceJoin, lambda op: replace(op, min_gap=2))
+
+
 def test_every_kind_is_broken() -> None:
-    apart = {Union, Unit, TransitiveClosure, ConstantFilter, DerivedStream, MultiwayJoin}
+    apart = {Union, Unit, TransitiveClosure, ConstantFilter, DerivedStream, MultiwayJoin, SequenceJoin}
     assert BROKEN.keys() | apart == set(get_args(Operator))
 
 
