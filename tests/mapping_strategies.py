@@ -118,11 +118,11 @@ def solutions(pattern: Any, value: Any, names: frozenset[str], where: tuple[str,
         members = [(key, part) for key, part in pattern.items() if matters(part, names)]
         if value is not None and not isinstance(value, dict) and members:
             raise Wrong(f"no object at {where}")
-        found = [
+        member_solutions = [
             list(solutions(part, None if value is None else value.get(key), names, (*where, key)))
             for key, part in members
         ]
-        for combination in itertools.product(*found):
+        for combination in itertools.product(*member_solutions):
             yield {name: bound for bindings in combination for name, bound in bindings.items()}
     elif isinstance(pattern, list):
         if value is not None and not isinstance(value, list):
@@ -221,11 +221,11 @@ def naive(spec: Spec, record: Any) -> tuple[set[tuple[int | None, tuple[str, str
             may_be_wrong |= _is_unusable(spec, record, frozenset(group), parts, triple[0], optional, is_time)
         names = frozenset(itertools.chain.from_iterable(groups))
         try:
-            found = list(solutions(spec.pattern, record, names))
+            rows = list(solutions(spec.pattern, record, names))
         except Wrong:
             may_be_wrong = True
             continue
-        for bindings in found:
+        for bindings in rows:
             try:
                 time = moment(bindings[spec.time], spec.unit) if spec.time else None
                 subject, predicate, object = (term(part, bindings) for part in triple)

@@ -86,8 +86,10 @@ def chains(draw: st.DrawFn, depth: int, can_be_preceded: bool) -> q.Chain:
 @st.composite
 def time_patterns(draw: st.DrawFn, depth: int) -> q.TimePattern:
     def conjunction() -> q.Conjunction:
-        others = [q.Conjunct(draw(chains(depth, False)), draw(st.booleans())) for _ in range(draw(st.integers(0, 1)))]
-        return q.Conjunction((q.Conjunct(draw(chains(depth, True))), *others))
+        conjuncts = [
+            q.Conjunct(draw(chains(depth, False)), draw(st.booleans())) for _ in range(draw(st.integers(0, 1)))
+        ]
+        return q.Conjunction((q.Conjunct(draw(chains(depth, True))), *conjuncts))
 
     pattern = q.TimePattern(tuple(conjunction() for _ in range(draw(st.integers(1, 2)))))
     (first, *_), *_ = (branch.conjuncts for branch in pattern.branches)

@@ -56,12 +56,12 @@ class Enumeration:
         return [occurrence for branch in pattern.branches for occurrence in self.conjunction(branch, within)]
 
     def conjunction(self, branch: q.Conjunction, within: int | None) -> list[Interval]:
-        first, *others = branch.conjuncts
+        first, *further = branch.conjuncts
         result = self.chain(first.chain, within)
-        for conjunct in others:
+        for conjunct in further:
             if conjunct.wanted:
                 result = [merged(a, b) for a in result for b in self.chain(conjunct.chain, within) if agree(a, b)]
-        for conjunct in others:
+        for conjunct in further:
             if not conjunct.wanted:
                 absent = self.chain(conjunct.chain, within)
                 oldest = float("inf") if within is None else within
@@ -165,8 +165,10 @@ def patterns(draw: st.DrawFn, depth: int) -> q.TimePattern:
     """Draws a pattern that is more than a group, whose branches bind the same variables."""
 
     def conjunction() -> q.Conjunction:
-        others = [q.Conjunct(draw(chains(depth)), draw(st.booleans())) for _ in range(draw(st.sampled_from([0, 0, 1])))]
-        return q.Conjunction((q.Conjunct(draw(chains(depth, True))), *others))
+        conjuncts = [
+            q.Conjunct(draw(chains(depth)), draw(st.booleans())) for _ in range(draw(st.sampled_from([0, 0, 1])))
+        ]
+        return q.Conjunction((q.Conjunct(draw(chains(depth, True))), *conjuncts))
 
     pattern = q.TimePattern(tuple(conjunction() for _ in range(draw(st.sampled_from([1, 1, 2])))))
     (first, *_), *_ = (branch.conjuncts for branch in pattern.branches)

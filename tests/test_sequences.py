@@ -80,30 +80,30 @@ def occurrences(pattern: Occurrence, events: Sequence[Event], within: int | None
         case Either(branches=branches):
             return {occurrence for branch in branches for occurrence in occurrences(branch, events, within)}
         case Without(pattern=inner, without=without):
-            others = occurrences(without, events, within)
+            excluded = occurrences(without, events, within)
             return {
                 a
                 for a in occurrences(inner, events, within)
-                if not any(agree(a, b) and b[2] <= a[2] and (within is None or a[2] - b[2] <= within) for b in others)
+                if not any(agree(a, b) and b[2] <= a[2] and (within is None or a[2] - b[2] <= within) for b in excluded)
             }
         case Followed(pattern=inner, absent=absent, within=length):
-            others = occurrences(absent, events)
+            absences = occurrences(absent, events)
             return {
                 (a[0], a[1], a[2] + length)
                 for a in occurrences(inner, events, within)
-                if not any(agree(a, b) and a[2] < b[1] <= a[2] + length for b in others)
+                if not any(agree(a, b) and a[2] < b[1] <= a[2] + length for b in absences)
             }
         case Preceded(pattern=step, absent=absent, within=length):
-            others = occurrences(absent, events)
+            absences = occurrences(absent, events)
             return {
                 a
                 for a in occurrences(step, events, within)
-                if not any(agree(a, b) and a[1] - length <= b[1] < a[1] for b in others)
+                if not any(agree(a, b) and a[1] - length <= b[1] < a[1] for b in absences)
             }
         case Within(pattern=inner, within=own, name=name):
-            found = occurrences(inner, events, within if own is None else own)
+            unnamed = occurrences(inner, events, within if own is None else own)
             return {
-                (named(dict(a[0]), name, a[1], a[2]), a[1], a[2]) for a in found if own is None or a[2] - a[1] <= own
+                (named(dict(a[0]), name, a[1], a[2]), a[1], a[2]) for a in unnamed if own is None or a[2] - a[1] <= own
             }
 
 

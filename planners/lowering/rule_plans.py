@@ -246,12 +246,12 @@ def sequence_join(draft: Draft, part: SequenceJoin, sides: Sequence[Rows], rule:
     Raises:
         PlannerError: A variable that has to be equal may be unbound.
     """
-    left, right, *others = sides
+    left, right, *interposed = sides
     pair, names = natural_join(left, right)
     pair_names = (*left.names, *right.names)
     forbid_time((part.condition,), "the condition of a sequence", rule)
     between = []
-    for inner, rows in zip(part.between, others, strict=True):
+    for inner, rows in zip(part.between, interposed, strict=True):
         on = tuple((pair_names.index(name), column) for column, name in enumerate(rows.names) if name in pair_names)
         between.append(ops.Between(on, rows.names.index(inner.start), rows.names.index(inner.end), inner.wanted))
     _check_bound(sides, part, rule)

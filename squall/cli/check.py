@@ -171,8 +171,8 @@ def _of_mappings(paths: Sequence[str], sources: Sequence[str]) -> Sequence[Findi
     from squall.checking.mappings import is_mapping, lint_mapping
     from squall.streams import address
 
-    if others := [path for path in paths if not is_mapping(path)]:
-        raise UsageError(f"`{others[0]}` is a program, and no mapping", hint="check programs and mappings one by one")
+    if programs := [path for path in paths if not is_mapping(path)]:
+        raise UsageError(f"`{programs[0]}` is a program, and no mapping", hint="check programs and mappings one by one")
     places = [address.source(uri) for uri in sources]
     return [finding for path in paths for finding in lint_mapping(path, places)]
 

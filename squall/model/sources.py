@@ -241,9 +241,15 @@ class Occurrences(Source):
     ) -> tuple[Fact, ...]:
         if time == ALWAYS or isinstance(fact, Triple):
             return ()
-        moment = literal(str(time), XSD + "integer")
         facts = super().facts_read(fact, stream, time)
-        return tuple(Atom(atom.relation, (moment, *atom.arguments)) for atom in facts if isinstance(atom, Atom))
+        return tuple(
+            Atom(atom.relation, (time_term(time), *atom.arguments)) for atom in facts if isinstance(atom, Atom)
+        )
+
+
+def time_term(time: int) -> Term:
+    """Returns the xsd:integer with which patterns read a time (integer ms)."""
+    return literal(str(time), XSD + "integer")
 
 
 def _names(stream: str, graph: str, static: bool = False) -> tuple[Term, ...]:
@@ -281,6 +287,6 @@ class Arrivals(Source):
         names = _names(stream, graph)
         if stream in UNNAMED:
             names = (literal(""), *names)
-        arrival = literal(str(time), XSD + "integer")
+        arrival = time_term(time)
         triples = super().facts_read(fact, stream, time)
         return tuple(Atom(ARRIVAL, (name, arrival, *triple)) for triple in triples for name in names)

@@ -35,7 +35,9 @@ Quad = tuple[Term, Term, Term, Term | None]
 """A triple and the name of its graph; None is the default graph."""
 
 WRITABLE_FORMATS = tuple(
-    one.name for one in FORMATS if not (one.timed or one.binary or one.messages or one.records or one.name == "rdf")
+    format.name
+    for format in FORMATS
+    if not (format.timed or format.binary or format.messages or format.records or format.name == "rdf")
 )
 """The formats in which a dataset can be written, by name. (RDF/XML has no names for many predicates.)"""
 

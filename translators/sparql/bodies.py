@@ -21,7 +21,6 @@ from squall.model import (
     Pattern,
     Predicate,
     Select,
-    SequenceJoin,
     Source,
     System,
     Union,
@@ -70,8 +69,7 @@ class Body:
 
     def _can_inline(self, part: System) -> bool:
         """Returns whether a part means the same if its contents are copied into this body."""
-        plain = part == System(sources=part.sources, joinables=part.joinables, predicates=part.predicates)
-        return plain and (part.sources == self.reads.sources or not has_patterns(part))
+        return is_plain(part) and (part.sources == self.reads.sources or not has_patterns(part))
 
     def add(self, *predicates: Predicate) -> None:
         """Applies predicates to the solutions so far."""
@@ -141,6 +139,11 @@ class Body:
         return replace(self.system(), consequences=(Select(tuple(dict.fromkeys(variables))),))
 
 
+def is_plain(part: System) -> bool:
+    """Returns whether a part has sources, joinables and predicates only."""
+    return part == System(sources=part.sources, joinables=part.joinables, predicates=part.predicates)
+
+
 def always_bound(part: Joinable) -> frozenset[Variable]:
     """Returns the variables of a part, as seen from outside, that patterns bind in each of its solutions."""
     match part:
@@ -149,8 +152,6 @@ def always_bound(part: Joinable) -> frozenset[Variable]:
             return bound.intersection(visible(part) if grouping is None else grouping.keys)
         case Union(branches=branches):
             return frozenset.intersection(*map(always_bound, branches))
-        case SequenceJoin(left=left, right=right):
-            return always_bound(left) | always_bound(right)
         case _:
             return frozenset(variables(part))
 

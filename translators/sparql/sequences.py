@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from squall.errors import Origin
-from squall.functions.sparql.logic import COALESCE
 from squall.lexers.sparql import tree as q
 from squall.lexers.sparql.expressions import FUNCTIONS
 from squall.model import (
@@ -21,13 +20,11 @@ from squall.model import (
     Exists,
     Graph,
     Graphs,
-    Joinable,
     Pattern,
     Predicate,
     Select,
     Source,
     System,
-    TableFunction,
     Union,
     Variable,
     visible,
@@ -265,7 +262,7 @@ class TimePatterns:
         if not any(self._is_stream(source) for source in _sources(system, self.state)):
             hint = "a step needs a pattern of a stream; what always holds can stand beside the pattern over time"
             self.state.notes.fail("this step reads no stream, so that it has no time", group.origin, hint)
-        bound = _bound_in(system) | frozenset(_required(group))
+        bound = time_patterns.bound_in(system) | frozenset(_required(group))
         names = frozenset(visible(system))
         step = time_patterns.Step(system, None if name is None else name.variable, group.origin)
         return _Built(step, names & bound, names - bound, steps=(system,))
@@ -379,51 +376,6 @@ def _sources(step: System, state: State) -> Iterator[Source]:
                         pending += state.relations[pattern.relation]
                 elif isinstance(pattern, Pattern | AtomPattern):
                     yield from part.sources
-
-
-def _bound_in(part: Joinable) -> frozenset[Variable]:
-    """Returns the variables that each solution of a part binds."""
-    match part:
-        case System(grouping=None, joinables=joinables, predicates=predicates):
-            bound = frozenset[Variable]().union(*map(_bound_in, joinables))
-            for predicate in predicates:
-                bound |= frozenset(_bound_by(predicate, bound))
-            return bound & frozenset(visible(part))
-        case System(grouping=grouping):
-            inner = _bound_in(replace(part, grouping=None, consequences=()))
-            counts = {item.variable for item in grouping.aggregates if item.kind == "count"} if grouping else set()
-            return (inner | counts) & frozenset(visible(part))
-        case Union(branches=branches):
-            return frozenset.intersection(*map(_bound_in, branches))
-        case Pattern() | AtomPattern():
-            return frozenset(slot for slot in part.slots if isinstance(slot, Variable))
-        case _:
-            return frozenset()
-
-
-def _bound_by(predicate: Predicate, bound: frozenset[Variable]) -> Iterator[Variable]:
-    """Yields the variables that a predicate binds in each solution that has these variables."""
-    match predicate:
-        case Bind(variable=variable, expression=expression, keep_unbound=keep_unbound):
-            if not keep_unbound or _has_value(expression, bound):
-                yield variable
-        case TableFunction(variables=variables):
-            yield from variables
-        case Exists(variable=Variable() as variable):
-            yield variable
-
-
-def _has_value(expression: object, bound: frozenset[Variable]) -> bool:
-    """Returns whether an expression certainly has a value, where these variables have."""
-    match expression:
-        case Call(function=function, arguments=arguments):
-            return function == COALESCE and any(_has_value(argument, bound) for argument in arguments)
-        case Variable():
-            return expression in bound
-        case str():
-            return True
-        case _:
-            return False
 
 
 _STRICT = (q.OPERATORS - {"||", "&&"}) | (FUNCTIONS.keys() - {"COALESCE", "IF", "BNODE", "CONCAT"})

@@ -8,29 +8,33 @@ bound on the whole pattern says, which is the window through which it is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import count
 from typing import Any
 
 from squall.errors import Origin
+from squall.functions.sparql.logic import COALESCE
 from squall.model import (
     CLOSE,
     AtomPattern,
     Between,
     Bind,
     Construct,
+    Exists,
     Expression,
     Filter,
     Joinable,
     NotExists,
     Occurrences,
+    Pattern,
     Predicate,
     Select,
     SequenceJoin,
     Source,
     System,
+    TableFunction,
     Union,
     Variable,
     map_parts,
@@ -41,7 +45,7 @@ from squall.model.sequences import Selection
 from squall.model.windows import LANDMARK, ElementWindow, SlidingWindow, Window
 from squall.rdf import XSD, iri, literal
 from squall.translators.sparql import calls
-from squall.translators.sparql.bodies import always_bound
+from squall.translators.sparql.bodies import is_plain
 
 OCCURRENCE = iri("urn:x-squall:occurrence")
 """The relation of the facts in the streams of occurrences."""
@@ -335,10 +339,7 @@ class _Compiler:
         """Returns the occurrences of a graph pattern: its solutions at each instant at which its streams bring
         something. Equal patterns share a stream, also those of other queries."""
         delayed = _delayed(body, context.delay)
-        is_plain = delayed == System(
-            sources=delayed.sources, joinables=delayed.joinables, predicates=delayed.predicates
-        )
-        part = delayed if is_plain else System(sources=(), joinables=(delayed,))
+        part = delayed if is_plain(delayed) else System(sources=(), joinables=(delayed,))
         number = next(self.numbers)
         carried = _Carried(part, tuple(name for name in visible(part) if is_shown(name)), number)
         rule, arguments = _with_plain_names(carried.part, carried.cells)
@@ -532,7 +533,7 @@ class _Carried:
     """
 
     def __init__(self, part: System, names: tuple[Variable, ...], number: int) -> None:
-        bound = _always_bound(part)
+        bound = bound_in(part)
         renaming = {name: Variable(f"{name.name} in {number}") for name in names if name not in bound}
         fills = tuple(Bind(new, calls.call("COALESCE", (name, UNBOUND))) for name, new in renaming.items())
         self.part = replace(part, predicates=(*part.predicates, *fills)) if fills else part
@@ -546,20 +547,46 @@ def _or_unbound(name: Variable) -> Expression:
     return calls.call("IF", (is_unbound, Variable("nothing"), name))
 
 
-def _always_bound(part: System) -> frozenset[Variable]:
-    """Returns the variables that are bound in each solution of a part."""
-    own = always_bound(part) if not part.joinables else frozenset[Variable]().union(*map(_bound_in, part.joinables))
-    binds = (item.variable for item in part.predicates if isinstance(item, Bind) and not item.keep_unbound)
-    return (own | frozenset(binds)) & frozenset(visible(part))
-
-
-def _bound_in(joinable: Joinable) -> frozenset[Variable]:
-    match joinable:
-        case System():
-            return _always_bound(joinable)
+def bound_in(part: Joinable) -> frozenset[Variable]:
+    """Returns the variables that each solution of a part binds."""
+    match part:
+        case System(grouping=None, joinables=joinables, predicates=predicates):
+            bound = frozenset[Variable]().union(*map(bound_in, joinables))
+            for predicate in predicates:
+                bound |= frozenset(_bound_by(predicate, bound))
+            return bound & frozenset(visible(part))
+        case System(grouping=grouping):
+            inner = bound_in(replace(part, grouping=None, consequences=()))
+            counts = {item.variable for item in grouping.aggregates if item.kind == "count"} if grouping else set()
+            return (inner | counts) & frozenset(visible(part))
         case Union(branches=branches):
-            return frozenset.intersection(*map(_always_bound, branches))
+            return frozenset.intersection(*map(bound_in, branches))
         case SequenceJoin(left=left, right=right):
-            return _always_bound(left) | _always_bound(right)
+            return bound_in(left) | bound_in(right)
+        case Pattern() | AtomPattern():
+            return frozenset(slot for slot in part.slots if isinstance(slot, Variable))
+
+
+def _bound_by(predicate: Predicate, bound: frozenset[Variable]) -> Iterator[Variable]:
+    """Yields the variables that a predicate binds in each solution that has these variables."""
+    match predicate:
+        case Bind(variable=variable, expression=expression, keep_unbound=keep_unbound):
+            if not keep_unbound or _has_value(expression, bound):
+                yield variable
+        case TableFunction(variables=variables):
+            yield from variables
+        case Exists(variable=Variable() as variable):
+            yield variable
+
+
+def _has_value(expression: object, bound: frozenset[Variable]) -> bool:
+    """Returns whether an expression certainly has a value, where these variables have."""
+    match expression:
+        case Call(function=function, arguments=arguments):
+            return function == COALESCE and any(_has_value(argument, bound) for argument in arguments)
+        case Variable():
+            return expression in bound
+        case str():
+            return True
         case _:
-            return always_bound(joinable)
+            return False

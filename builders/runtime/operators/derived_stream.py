@@ -13,8 +13,9 @@ from squall.builders.runtime.operators.state import SlotChanges
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, Row, row_fact
 from squall.contracts import Output
+from squall.model.sources import time_term
 from squall.plan import operators as ops
-from squall.rdf import ALWAYS, FOREVER, XSD, Event, Fact, Quad, Triple, literal
+from squall.rdf import ALWAYS, FOREVER, Event, Fact, Quad, Triple
 
 _READER_SLOT = 2
 """The first slot of the reader's state, behind the slots of the output's state."""
@@ -139,7 +140,7 @@ class OccurrenceStreamOperator(DerivedStreamOperator):
         for time in sorted(time for time in self.moments if time <= now):
             rows = self.moments.pop(time)
             start, end = self.window.validity(time)
-            moment = literal(str(time), XSD + "integer")
+            moment = time_term(time)
             deltas += [(row[0], moment, *row[1:], "", start, end, 1) for row in rows]
             self.events.append(Event(time, tuple(sorted(cast(Fact, row_fact(row)) for row in rows)), self.stream))
             self.last_time = max(self.last_time, start if end == FOREVER else end)
