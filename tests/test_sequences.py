@@ -179,7 +179,7 @@ def sequences(draw: st.DrawFn, parts: st.SearchStrategy[Occurrence]) -> Seq:
         st.one_of(
             st.just({}),
             st.just({}),
-            st.fixed_dictionaries({"min_gap": st.integers(1, 3)}),
+            st.fixed_dictionaries({"min_gap": st.integers(2, 4)}),
             st.fixed_dictionaries({"max_gap": st.integers(1, 3)}),
             st.just({"condition": CONDITION}),
             st.fixed_dictionaries({"between": st.tuples(st.builds(Part, steps(), st.booleans()))}),
