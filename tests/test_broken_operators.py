@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import pytest
@@ -48,7 +48,6 @@ from squall.model import (
     TableFunction,
     Union,
     Variable,
-    map_parts,
     with_windows,
 )
 from squall.model import Filter as Holds
@@ -209,26 +208,16 @@ def rewritten(**fields: Any) -> Damage:
     return damage
 
 
+def step(*joinables: Any) -> Step:
+    """Returns a step of a pattern over time."""
+    return Step(System(sources=(Source(window=ElementWindow()),), joinables=joinables))
+
+
 def in_sequence(within: int | None = None, **parts: Any) -> System:
     """Returns a query for a :p and a later :q."""
-    seq = Seq(Step(part(P)), Step(part(Q)), **parts)
-    helpers, match = compiled(_by_element(Within(seq, within)), "q")
+    helpers, match = compiled(Within(Seq(step(P), step(Q), **parts), within), "q")
     query = System("q", (), (match,), consequences=(ALL,), reentrant=False)
     return System(subsystems=(*helpers, query), output="rstream")
-
-
-def _by_element(component: Any) -> Any:
-    """Returns a pattern over time whose steps read what arrives at an instant."""
-    if isinstance(component, Source):
-        return replace(component, window=ElementWindow())
-    if isinstance(component, System):
-        return map_parts(component, _by_element)
-    if isinstance(component, tuple):
-        return tuple(map(_by_element, component))
-    if not is_dataclass(component) or isinstance(component, type):
-        return component
-    changes = {item.name: _by_element(getattr(component, item.name)) for item in fields(component)}
-    return replace(component, **changes)
 
 
 class _Deaf(AppendOnlyDistinct):
@@ -335,7 +324,7 @@ CASES = {
     ),
     "a sequence join that forgets what was between": Case(
         ops.SequenceJoin, changed_input(lambda port, deltas: deltas if port < 2 else []),
-        in_sequence(between=(Part(Step(part(pattern(Y, "p", Z))), wanted=False),)),
+        in_sequence(between=(Part(step(pattern(Y, "p", Z)), wanted=False),)),
         "1 :a :p :b\n2 :b :p :c\n4 :b :q :c",
     ),
     "a sequence join whose rows never end": Case(

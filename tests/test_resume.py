@@ -65,7 +65,7 @@ from squall.rdf import ALWAYS, FOREVER, Event, Triple, iri
 from squall.testing import assert_as_oracle
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from squall.testing.streams import stream
-from squall.translators.sparql.time_patterns import Part, Step
+from squall.translators.sparql.time_patterns import Part
 from tests.laws import PLANNERS, examples, examples_of, hold
 from tests.snapshots import INSTANTS, at, delta_lists
 from tests.test_broken_operators import (
@@ -86,6 +86,7 @@ from tests.test_broken_operators import (
     part,
     pattern,
     rule,
+    step,
 )
 
 
@@ -245,7 +246,7 @@ LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]]
     ),
     "what was between": (
         without(SequenceJoinOperator, 2),
-        in_sequence(between=(Part(Step(part(pattern(Y, "p", Z))), wanted=True),)),
+        in_sequence(between=(Part(step(pattern(Y, "p", Z)), wanted=True),)),
         "1 :a :p :b\n2 :b :p :c\n4 :b :q :c",
     ),
     "the left of a negation": (
