@@ -63,7 +63,7 @@ def answers(
     specs = output_specs(system)
     course = _course(specs, *_with_streams(system, events, static, steps), steps)
     return {
-        time: _merged(part for spec, part in zip(specs, parts, strict=True) if not spec.internal)
+        time: _merged([part for spec, part in zip(specs, parts, strict=True) if not spec.internal])
         for time, parts in _without_steps(course).models.items()
     }
 
@@ -193,7 +193,7 @@ def _course(specs: Sequence[OutputSpec], events: Sequence[Event], static: Sequen
     return course
 
 
-def _merged(parts: Iterable[Answer]) -> Answer:
+def _merged(parts: Sequence[Answer]) -> Answer:
     """Merges the answers of all output specs of a program."""
     facts: dict[Fact | Quad, Names] = {}
     for part in parts:
