@@ -81,6 +81,7 @@ from squall.planners.passes.join_order import order_joins
 from squall.planners.passes.merge_matches import merge_matches
 from squall.planners.passes.prune_columns import prune_columns
 from squall.planners.passes.push_filters import push_filters
+from squall.planners.passes.read_steps_directly import read_steps_directly
 from squall.planners.passes.share_constants import share_constants
 from squall.planners.passes.transitive_closure import introduce_closures
 
@@ -101,6 +102,7 @@ PASSES: tuple[Pass, ...] = (
     prune_columns,  # columns that nothing reads are dropped
     eliminate_distinct,  # duplicates stay where no consequence depends on them
     merge_matches,  # patterns that differ in a constant, and are united anyway, become one
+    read_steps_directly,  # steps of patterns over time that look at one fact at a time need no derived stream
 )
 
 

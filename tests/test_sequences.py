@@ -16,7 +16,7 @@ from squall.errors import PlannerError
 from squall.model import Bind, Pattern, Select, Source, System, Variable
 from squall.model.windows import ElementWindow
 from squall.plan import Plan
-from squall.rdf import Event, Term, Triple, iri
+from squall.rdf import ALWAYS, Event, Term, Triple, iri
 from squall.testing.check import assert_as_oracle
 from squall.translators.sparql import calls
 from squall.translators.sparql.time_patterns import (
@@ -313,6 +313,22 @@ def test_the_oracle_has_the_matches_of_the_enumeration(many: int) -> None:
         return outputs
 
     hold_with_outputs(law, many, 0.15, pattern=patterns(), events=events_strategy())
+
+
+@examples(120)
+def test_static_data_occur_whenever_something_arrives(many: int) -> None:
+    """Plans that read the streams of steps directly agree with the oracle, and with plans that do not."""
+
+    def law(pattern: Occurrence, events: list[Event], static: list[Event]) -> Sequence[object]:
+        assume(len(set(names_of(pattern))) == len(names_of(pattern)))
+        system, outputs = system_of(pattern), []
+        for planner in PLANNERS:
+            outputs = list(squall.run(plan_of(pattern, planner), events, static=static))
+            assert_as_oracle(system, outputs, events, static)
+        return outputs
+
+    always = events_strategy().map(lambda events: [event._replace(time=ALWAYS) for event in events[:2]])
+    hold_with_outputs(law, many, 0.15, pattern=patterns(), events=events_strategy(), static=always)
 
 
 @examples(120)

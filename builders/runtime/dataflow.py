@@ -26,7 +26,7 @@ from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.join import JoinOperator
 from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
 from squall.builders.runtime.operators.output import OutputOperator, SinkOperator
-from squall.builders.runtime.operators.scan import ScannedFacts
+from squall.builders.runtime.operators.scan import ScannedFacts, places_of, reads_any
 from squall.builders.runtime.operators.state import DiffedState, Stateful
 from squall.builders.runtime.operators.stateless import StatelessOperator, Step
 from squall.builders.runtime.operators.update import UpdateOperator
@@ -165,7 +165,10 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             instants.add(events)
         for part in self.input.parts(events):
             self.change(self.input.follow_links(part))
+            places = places_of(part) if len(self.input.readers) > 1 else None
             for id, reader in self.input.readers.items():
+                if places is not None and not reads_any(reader, places):
+                    continue
                 # Exactly, since `isinstance` of an abstract class runs Python code.
                 facts = reader.read_columns(part) if type(part) is Columns else reader.read(part)
                 self._emit_facts(id, facts)
@@ -234,6 +237,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
                 self.delete(component)
                 self.rederive(component)
             self.fixpoint(component)
+        for instants in self.instants if complete else ():
+            instants.skip_if_idle(now)
 
     def _advance(self, id: str, op: EventTimeOperator, now: int) -> None:
         self.emit(id, op.advance(now))

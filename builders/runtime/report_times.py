@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
 from squall.model import Source
@@ -11,15 +11,51 @@ from squall.plan.operators import DerivedStream, Sink
 from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, Event
 
 
+def _is_never_idle() -> bool:
+    return False
+
+
+class _WaitingEvents:
+    """Events whose instants nobody has needed, since there was nothing to report.
+
+    Attributes:
+        delay: By how much the instant of an event is later at most (integer ms).
+        batches: The events, batch by batch, in the order of time.
+    """
+
+    def __init__(self, windows: Iterable[Window]) -> None:
+        self.delay = max((window.offset or 0 for window in windows), default=0)
+        self.batches: list[Sequence[Event]] = []
+
+    def drop_until(self, now: int) -> None:
+        """Drops the batches whose instants are not later than `now` (integer ms)."""
+        self.batches = [events for events in self.batches if events[-1].time + self.delay > now]
+
+    def take(self) -> list[Sequence[Event]]:
+        """Removes and returns the batches."""
+        batches, self.batches = self.batches, []
+        return batches
+
+
 class ReportSchedule:
     """The evaluation instants that events lead to, in order as time passes.
+
+    Args:
+        op: The node that outputs snapshots.
+        is_idle: Returns whether there is nothing to report, whatever the instant. What begins later begins at an
+            instant that was not passed.
 
     The class implements `squall.builders.runtime.operators.state.RowSerializable`.
     """
 
-    def __init__(self, op: Sink | DerivedStream) -> None:
+    def __init__(self, op: Sink | DerivedStream, is_idle: Callable[[], bool] = _is_never_idle) -> None:
         self.sources = tuple(dict.fromkeys(op.sources))
         self.report = op.report
+        self.is_idle = is_idle
+        windows = [window for source in self.sources for window in source.all_windows if not window.is_empty]
+        can_wait = all(window.is_momentary for window in windows) and not self.report.is_periodic
+        self.waiting = _WaitingEvents(windows) if can_wait else None
+        """Events that wait, if their instants depend on nothing but their times."""
         self.affected_windows: dict[tuple[str, str], tuple[tuple[Source, Window], ...]] = {}
         """The sources that events of a stream and graph affect, with their windows of the stream."""
         self.single_times: list[int] = [ALWAYS]
@@ -42,6 +78,7 @@ class ReportSchedule:
             after = max(self.first_time, self.reported_until + 1) if self.first_time is not None else FOREVER
             next_time = self.report.next_report(after)
             return next_time if next_time <= self.report.next_report(self.last_time) else FOREVER
+        self._add_waiting()
         return min(
             self.single_times[0] if self.single_times else FOREVER, self.grid_heap[0][0] if self.grid_heap else FOREVER
         )
@@ -51,8 +88,30 @@ class ReportSchedule:
         if time > self.last_time and self.report.is_periodic:
             self.last_time = time
 
-    def add(self, events: Iterable[Event]) -> None:
-        """Adds the instants of those events that the sources read."""
+    def add(self, events: Sequence[Event]) -> None:
+        """Adds the instants of those events, in the order of time, that the sources read."""
+        if self.waiting is None or not events:
+            self._add_all(events)
+        else:
+            self.waiting.batches.append(events)
+
+    def skip_until(self, now: int) -> None:
+        """Passes the instants up to and including `now` (integer ms), at which there is nothing to report."""
+        if self.waiting is not None:
+            self.waiting.drop_until(now)
+        if self.waiting is None or self.waiting.batches or self.single_times:
+            self.pop_until(now)
+
+    def skip_if_idle(self, now: int) -> None:
+        """Does the same if there is nothing to report at later instants either, as far as is known."""
+        if self.waiting is not None and self.waiting.batches and self.is_idle():
+            self.skip_until(now)
+
+    def _add_waiting(self) -> None:
+        for events in () if self.waiting is None else self.waiting.take():
+            self._add_all(events)
+
+    def _add_all(self, events: Iterable[Event]) -> None:
         for event in events:
             if event.time == ALWAYS:
                 continue
@@ -106,6 +165,7 @@ class ReportSchedule:
 
     def pop_until(self, now: int) -> list[int]:
         """Removes and returns the instants up to and including `now`, in order, each once."""
+        self._add_waiting()
         candidates = sorted(set(self._periodic(now) if self.report.is_periodic else self._on_change(now)))
         instants = [time for time in candidates if time > self.reported_until]
         self.reported_until = instants[-1] if instants else self.reported_until
@@ -133,6 +193,7 @@ class ReportSchedule:
 
     def rows(self) -> Iterator[tuple[str, ...]]:
         """Yields the whole schedule as rows of text."""
+        self._add_waiting()
         yield "last_time", str(self.last_time)
         yield "reported_until", str(self.reported_until)
         if self.first_time is not None:
@@ -149,6 +210,8 @@ class ReportSchedule:
 
     def load_rows(self, rows: Iterable[Sequence[str | None]]) -> None:
         """Replaces the schedule by the rows."""
+        if self.waiting is not None:
+            self.waiting.take()
         self.single_times, self.grid_heap, self.grid_ends, self.positions, self.first_time = [], [], {}, {}, None
         for row in rows:
             match [str(cell) for cell in row]:

@@ -25,17 +25,25 @@ class Window:
         counts_triples: Whether the end of a fact depends on how many triples come after it. Such a window has no
             `validity`.
         is_momentary: Whether it holds what arrives at an instant, at that instant only.
+        is_static: Whether it holds the static data of a stream only.
     """
 
     expires: ClassVar[bool] = True
     is_empty: ClassVar[bool] = False
     counts_triples: ClassVar[bool] = False
     is_momentary: ClassVar[bool] = False
+    is_static: ClassVar[bool] = False
 
     @property
     def begins_with_event(self) -> bool:
         """Whether facts are valid from their event on, and not only later."""
         return False
+
+    @property
+    def offset(self) -> int | None:
+        """By how much later than its event a fact begins to be valid (integer ms); None if that is not always the
+        same."""
+        return None
 
     @property
     def is_stepped(self) -> bool:
@@ -114,6 +122,10 @@ class Landmark(Window):
     def begins_with_event(self) -> bool:
         return True
 
+    @property
+    def offset(self) -> int:
+        return 0
+
     def validity(self, time: int) -> tuple[int, int]:
         return time, FOREVER
 
@@ -137,9 +149,16 @@ class SlidingWindow(Window):
     def begins_with_event(self) -> bool:
         return not self.delay
 
+    @property
+    def offset(self) -> int:
+        return self.delay
+
     def validity(self, time: int) -> tuple[int, int]:
         start = time + self.delay
         return start, start + self.size
+
+    def delayed_by(self, delay: int) -> SlidingWindow:
+        return SlidingWindow(self.size, self.delay + delay)
 
     def __str__(self) -> str:
         return f"RANGE {duration(self.size)}{_delayed(self.delay)}"
@@ -158,6 +177,10 @@ class ElementWindow(Window):
     @property
     def begins_with_event(self) -> bool:
         return not self.delay
+
+    @property
+    def offset(self) -> int:
+        return self.delay
 
     def validity(self, time: int) -> tuple[int, int]:
         return time + self.delay, time + self.delay + 1
@@ -353,6 +376,29 @@ class EmptyWindow(Window):
 
     def __str__(self) -> str:
         return "NOTHING"
+
+
+@dataclass(frozen=True)
+class StaticWindow(Window):
+    """The static data of a stream, without what arrives. Plans read steps of patterns over time through it."""
+
+    expires: ClassVar[bool] = False
+    is_static: ClassVar[bool] = True
+
+    @property
+    def begins_with_event(self) -> bool:
+        return True
+
+    def validity(self, time: int) -> tuple[int, int]:
+        return time, time
+
+    def change_instants(
+        self, time: int, fact_count: int = 0, position: int | None = None
+    ) -> tuple[Sequence[int], int | None]:
+        return (), None
+
+    def __str__(self) -> str:
+        return "STATIC"
 
 
 LANDMARK = Landmark()

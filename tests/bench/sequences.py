@@ -1,9 +1,10 @@
 """A sequence of three steps for each of many keys, in process.
 
-python -m tests.bench.sequences [--events 200000] [--keys 100000] [--repeat 3]
+python -m tests.bench.sequences [--events 200000] [--keys 100000] [--repeat 3] [--peer bytewax]
 
 One event in a hundred begins a sequence. Each run is a process of its own; the table has the medians of CPU time, for a
-quarter of the events and for all of them, and the most memory. The events are in memory before the clock starts.
+quarter of the events and for all of them, and the most memory. The events are in memory before the clock starts. The
+peer is an automaton for this one pattern, written by hand in bytewax.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ import squall
 from squall.rdf import Event, Triple, iri
 
 EX = "http://example.org/"
+WITHIN = 100_000
 QUERY = f"""
 PREFIX : <{EX}>
 SELECT ?key ?a ?b ?c FROM STREAM :events
-WHERE {{ {{ ?key :a ?a }} SEQ {{ ?key :b ?b }} SEQ {{ ?key :c ?c }} WITHIN 100s }}
+WHERE {{ {{ ?key :a ?a }} SEQ {{ ?key :b ?b }} SEQ {{ ?key :c ?c }} WITHIN {WITHIN}ms }}
 """
 
 
@@ -51,10 +53,24 @@ def run(count: int, keys: int) -> Figures:
     """Runs the query over so many events in this process."""
     plan = squall.plan(squall.compile(QUERY, lexer="ctsparql"))
     stream = list(events(count, keys))
+    for _ in squall.run(plan, stream[:1]):
+        pass  # so that no import is measured
     before = time.process_time()
     matches = sum(1 for _ in squall.run(plan, stream))
     seconds = time.process_time() - before
     return Figures(count / seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, matches)
+
+
+def run_peer(count: int, keys: int) -> Figures:
+    """Runs the automaton over so many events in this process."""
+    from tests.bench.peers.bytewax_automaton import matches
+
+    stream = [(event.time, fact) for event in events(count, keys) for fact in event.facts if isinstance(fact, Triple)]
+    matches(stream[:1], WITHIN)
+    before = time.process_time()
+    number = len(matches(stream, WITHIN))
+    seconds = time.process_time() - before
+    return Figures(count / seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, number)
 
 
 def main() -> None:
@@ -62,19 +78,27 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--keys", type=int, default=100_000)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--peer", choices=["bytewax"])
     parser.add_argument("--alone", action="store_true", help="run once, in this process, and print the figures as JSON")
     arguments = parser.parse_args()
     if arguments.alone:
-        print(json.dumps(run(arguments.events, arguments.keys)))
+        print(json.dumps((run_peer if arguments.peer else run)(arguments.events, arguments.keys)))
         return
-    print("| events | events/s of CPU time | MB | matches |")
-    print("| ---: | ---: | ---: | ---: |")
+    systems = ["squall", *([arguments.peer] if arguments.peer else [])]
+    print("| events | system | events/s of CPU time | MB | matches |")
+    print("| ---: | --- | ---: | ---: | ---: |")
     for count in (arguments.events // 4, arguments.events):
-        command = [sys.executable, "-m", "tests.bench.sequences", "--alone", "--keys", str(arguments.keys)]
-        texts = [subprocess.check_output([*command, "--events", str(count)]) for _ in range(arguments.repeat)]
-        figures = [Figures(*json.loads(text)) for text in texts]
-        rate, megabytes = median(each.rate for each in figures), median(each.megabytes for each in figures)
-        print(f"| {count:,} | {rate:,.0f} | {megabytes:.0f} | {figures[0].matches:,} |")
+        rounds = [[_alone(count, arguments.keys, system) for system in systems] for _ in range(arguments.repeat)]
+        for system, figures in zip(systems, zip(*rounds, strict=True), strict=True):
+            rate, megabytes = median(each.rate for each in figures), median(each.megabytes for each in figures)
+            print(f"| {count:,} | {system} | {rate:,.0f} | {megabytes:.0f} | {figures[0].matches:,} |")
+
+
+def _alone(count: int, keys: int, system: str) -> Figures:
+    """Returns the figures of a run in a process of its own."""
+    command = [sys.executable, "-m", "tests.bench.sequences", "--alone", "--keys", str(keys), "--events", str(count)]
+    command += [] if system == "squall" else ["--peer", system]
+    return Figures(*json.loads(subprocess.check_output(command)))
 
 
 if __name__ == "__main__":

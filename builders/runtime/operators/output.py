@@ -41,7 +41,7 @@ class OutputOperator(EventTimeOperator):
         self.output = op.output
         self.report = op.report
         self.name = op.name
-        self.instants = ReportSchedule(op) if op.output == "rstream" else None
+        self.instants = ReportSchedule(op, self._is_idle) if op.output == "rstream" else None
         """The evaluation instants of an rstream."""
         self.queries = [(Evaluated(names), query) for query, names in op.queries]
         self.counts: dict[Row, int] = {}
@@ -66,7 +66,18 @@ class OutputOperator(EventTimeOperator):
 
     @property
     def next_time(self) -> int:
-        return min(super().next_time, self.instants.next_time) if self.instants is not None else super().next_time
+        if self.instants is None or self._is_idle():
+            return super().next_time
+        return min(super().next_time, self.instants.next_time)
+
+    def _is_idle(self) -> bool:
+        """Returns whether there is nothing to report at any instant, as far as is known."""
+        return self._is_idle_until(FOREVER)
+
+    def _is_idle_until(self, now: int) -> bool:
+        """Returns whether there is nothing to report at any instant up to `now` (integer ms)."""
+        has_marks = bool(self.queries) or self.report.only_changes or self.report.is_periodic
+        return not (self.counts or has_marks) and self.changes.next_time >= min(now + 1, FOREVER)
 
     def flush(self, now: int, instants: Sequence[int] | None = None) -> list[Output]:
         """Returns the outputs up to and including `now`, in the order of time.
@@ -88,10 +99,14 @@ class OutputOperator(EventTimeOperator):
         """
         assert self.instants is not None
         ranked: list[tuple[str, Output]] = []
+        if self._is_idle_until(now):
+            self.instants.skip_until(now)
+            self._apply_until(now)
+            return ranked
         has_marks = bool(self.queries) or self.report.only_changes
         for instant in self.instants.pop_until(now) if instants is None else instants:
             if not (self.counts or has_marks) and self.changes.next_time > instant:
-                continue  # nothing is there, as at most instants of a pattern over time
+                continue
             self._apply_until(instant)
             if self._is_reported():
                 ranked += self._evaluation(instant)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, groupby, repeat
-from operator import ge, itemgetter
+from operator import attrgetter, ge, itemgetter
 
 from squall.builders.runtime.operators.count_window import CountWindowContent
 from squall.builders.runtime.operators.state import SlotChanges, SnapshotDiff, Stateful, sum_weights
@@ -25,6 +25,7 @@ from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term, Triple, iri
 from squall.rdf.cliques import SAME_AS, renamed
 
 _FIRST, _SECOND = itemgetter(0), itemgetter(1)
+_PLACE = attrgetter("stream", "graph")
 
 
 @dataclass
@@ -56,6 +57,18 @@ class ScannedFacts:
 
 Validity = Callable[[int], tuple[int, int]]
 """Maps the time of an event to the interval over which its facts are valid."""
+
+
+Place = tuple[str, str, bool]
+"""The stream and the named graph ("": none) of events, and whether they are static data."""
+
+
+def places_of(events: Sequence[Event]) -> set[Place]:
+    """Returns the places of events, which are in the order of time."""
+    if type(events) is Columns:  # exactly, since `isinstance` of an abstract class runs Python code
+        return {(events.stream, "", time == ALWAYS) for time in (events.times[0], events.times[-1])}
+    is_static = {event.time == ALWAYS for event in (events[0], events[-1])} if events else ()
+    return {(stream, graph, static) for stream, graph in set(map(_PLACE, events)) for static in is_static}
 
 
 def _not_read(time: int) -> tuple[int, int]:
@@ -448,6 +461,19 @@ class ScanOperator(Stateful):
 
     def size(self) -> int:
         return self.valid_facts.size() + sum(count_window.size() for count_window in self.count_windows.values())
+
+
+def _holds_static_data_only(window: Window) -> bool:
+    return window.is_static or window.is_empty
+
+
+def reads_any(scan: ScanOperator, places: Iterable[Place]) -> bool:
+    """Returns whether any events of these places may bring something that a scan reads."""
+    return any(
+        scan._validity(stream, graph, is_static and not scan.is_derived) is not _not_read
+        and (is_static or not _holds_static_data_only(scan._window(stream)))
+        for stream, graph, is_static in places
+    )
 
 
 def _add_triples(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
+from itertools import count, groupby
 from operator import itemgetter
 from typing import Any
 
 from squall.builders.runtime.operators.codegen import compile_expressions
 from squall.builders.runtime.operators.event_time import EventTimeOperator
-from squall.builders.runtime.operators.state import sum_weights
+from squall.builders.runtime.operators.state import SlotChanges, sum_weights
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, Row
 from squall.plan import operators as ops
@@ -20,6 +21,10 @@ Occurrence = tuple[Any, ...]
 """A row with the times since when and until when it is valid (integer ms)."""
 _LEFT, _RIGHT = 0, 1
 _END = itemgetter(0)
+_Pending = tuple[int, int, int, Occurrence]
+"""When a row begins (integer ms), a number, its input, and the row."""
+_TIME = itemgetter(0)
+_SINCE = itemgetter(-3)
 
 
 class SequenceJoinOperator(EventTimeOperator):
@@ -41,6 +46,8 @@ class SequenceJoinOperator(EventTimeOperator):
         self.pairing = _Pairing(op)
         self.counts: tuple[dict[Occurrence, int], ...] = tuple({} for _ in range(input_count))
         """The stored rows of each input, with their multiplicity."""
+        self.new_rights: list[Delta] = []
+        """The right rows that came since time advanced last. Most are needed no longer."""
         self.pending = _PendingRows()
         self.open: dict[Row, dict[Occurrence, int]] = {}
         """The left rows that something may follow, by key, in the order of time, with the time at which each ends."""
@@ -50,31 +57,51 @@ class SequenceJoinOperator(EventTimeOperator):
 
     @property
     def next_time(self) -> int:
-        return self.pending.next_time
+        return min(self.pending.next_time, min(map(_SINCE, self.new_rights), default=FOREVER))
 
     def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
-        self.note(port, deltas)
-        self._add(port, deltas)
+        if port == _RIGHT:
+            self.new_rights += deltas
+        else:
+            self.note(port, deltas)
+            self._add(port, deltas)
         return []
 
     def advance(self, now: int) -> list[Delta]:
         output: list[Delta] = []
-        for time, rights in self._begin(now):
+        for time, rights in self._begin(self._with_new_rights(self.pending.pop_until(now), now)):
             output += self._follow(time, rights)
         return output
 
+    def _with_new_rights(self, due: list[_Pending], now: int) -> Sequence[_Pending]:
+        """Returns the rows that begin up to `now`, and adds the new right rows, but for those that no left row can be
+        before."""
+        deltas, self.new_rights = self.new_rights, []
+        lefts, key_of = self.open, self.pairing.right_key
+        new_keys = {self.pairing.left_key(row) for _, _, port, row in due if port == _LEFT}
+        deltas = [delta for delta in deltas if (key := key_of(delta)) in lefts or key in new_keys or delta[-3] > now]
+        if not deltas:
+            return due
+        stored = self.counts[_RIGHT]
+        rows = dict.fromkeys(row for delta in deltas if delta[-3] <= now and (row := delta[:-1]) not in stored)
+        self.note(_RIGHT, deltas)
+        self._add(_RIGHT, deltas)
+        return sorted([*due, *((row[-2], 0, _RIGHT, row) for row in rows)], key=_TIME)
+
     def _add(self, port: int, deltas: Iterable[Delta]) -> None:
         """Adds rows of an input, or removes them where the weight is negative."""
-        counts = self.counts[port]
+        counts, watermark = self.counts[port], self.pending.watermark
         for delta in deltas:
             row, weight = delta[:-1], delta[-1]
-            count = counts.get(row, 0) + weight
-            if not count:
-                self._drop(port, row)
+            if row in counts:
+                counts[row] += weight
+                if not counts[row]:
+                    self._drop(port, row)
                 continue
-            is_new = row not in counts
-            counts[row] = count
-            if is_new and not self.pending.add(port, row):
+            counts[row] = weight
+            if row[-2] > watermark:
+                self.pending.add(port, row)
+            else:
                 self._place(port, row)
 
     def _place(self, port: int, row: Occurrence) -> None:
@@ -96,18 +123,31 @@ class SequenceJoinOperator(EventTimeOperator):
         elif port > _RIGHT:
             self.between[port - 2].remove(row)
 
-    def _begin(self, now: int) -> Iterator[tuple[int, list[Occurrence]]]:
-        """Yields the times up to `now` with the right rows that begin then, before the other rows of that time are
-        stored: a row never follows one of its own time."""
-        for time, pending in self.pending.pop_until(now):
-            rows = [(port, row) for port, row in pending if row in self.counts[port]]
-            rights = [row for port, row in rows if port == _RIGHT]
-            if rights:
-                yield time, rights
-            for port, row in rows:
-                self._place(port, row)
-            if self.pairing.supersedes:
-                self._forget(_LEFT, self._superseded([row for port, row in rows if port == _LEFT]))
+    def _begin(self, due: Sequence[_Pending]) -> Iterator[tuple[int, list[Occurrence]]]:
+        """Yields the times of rows that begin, with the right rows that a left row may be before, before the other rows
+        of that time are stored: a row never follows one of its own time."""
+        lefts, rights, right_key = self.open, self.counts[_RIGHT], self.pairing.right_key
+        for time, pending in groupby(due, _TIME):
+            behind: list[Occurrence] = []
+            beginning: list[tuple[int, Occurrence]] = []
+            for _, _, port, row in pending:
+                if port != _RIGHT:
+                    beginning.append((port, row))
+                elif row in rights:
+                    if right_key(row) in lefts:
+                        behind.append(row)
+                    else:
+                        self._forget(_RIGHT, (row,))
+            if behind:
+                yield time, behind
+            self._store([(port, row) for port, row in beginning if row in self.counts[port]])
+
+    def _store(self, rows: Sequence[tuple[int, Occurrence]]) -> None:
+        """Stores the left rows, and those that may be between two, that have begun at one time."""
+        for port, row in rows:
+            self._place(port, row)
+        if self.pairing.supersedes and rows:
+            self._forget(_LEFT, self._superseded([row for port, row in rows if port == _LEFT]))
 
     def _superseded(self, lefts: Iterable[Occurrence]) -> list[Occurrence]:
         """Returns the left rows in whose place later ones with their keys have come."""
@@ -159,23 +199,35 @@ class SequenceJoinOperator(EventTimeOperator):
         pair = (*left[:-2], *right[:-2])
         return all(part.exists(pair, end, start) == part.op.wanted for part in self.between)
 
-    def _forget(self, port: int, rows: Iterable[Occurrence]) -> None:
+    def _forget(self, port: int, rows: Collection[Occurrence]) -> None:
         """Removes rows that are needed no more, which the changelog says, too."""
-        deltas = [(*row, -self.counts[port][row]) for row in rows]
-        self.note(port, deltas)
-        self._add(port, deltas)
+        counts = self.counts[port]
+        if self.log is not None:
+            self.note(port, [(*row, -counts[row]) for row in rows])
+        if port == _RIGHT:
+            for row in rows:
+                del counts[row]
+        else:
+            for row in rows:
+                self._drop(port, row)
 
     # State
 
+    def drain_changelog(self) -> Iterator[SlotChanges]:
+        deltas, self.new_rights = self.new_rights, []
+        self.note(_RIGHT, deltas)
+        self._add(_RIGHT, deltas)
+        return super().drain_changelog()
+
     def resume_at(self, watermark: int) -> None:
-        for _ in self._begin(watermark):
+        for _ in self._begin(self.pending.pop_until(watermark)):
             pass  # what followed in the run before is in its changelog
 
     def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
         self._add(slot, [(*row, weight) for row, weight in sum_weights(deltas).items()])
 
     def size(self) -> int:
-        return sum(map(len, self.counts))
+        return sum(map(len, self.counts)) + len(self.new_rights)
 
     def expire(self, now: int) -> None:
         if self.size() <= max(self.min_rows_to_sweep, 2 * self.rows_after_sweep):
@@ -187,36 +239,37 @@ class SequenceJoinOperator(EventTimeOperator):
 
 
 class _PendingRows:
-    """Rows that begin after the watermark, by the time at which they do."""
+    """Rows that begin after the watermark."""
 
     def __init__(self) -> None:
         self.watermark = ALWAYS - 1
-        self.by_time: dict[int, dict[tuple[int, Occurrence], None]] = {}
-        """The inputs and rows that begin at a time."""
-        self.times: list[int] = []
+        self.numbers = count()
+        self.fresh: list[_Pending] = []
+        """The rows that came since the watermark changed."""
+        self.later: list[_Pending] = []
+        """A heap of the others."""
 
     @property
     def next_time(self) -> int:
-        return self.times[0] if self.times else FOREVER
+        return min([pending[0] for pending in (*self.later[:1], *self.fresh)], default=FOREVER)
 
-    def add(self, port: int, row: Occurrence) -> bool:
-        """Adds a row of an input and returns True, or returns False if it has begun."""
-        since = row[-2]
-        if since <= self.watermark:
-            return False
-        if since not in self.by_time:
-            self.by_time[since] = {}
-            heappush(self.times, since)
-        self.by_time[since][port, row] = None
-        return True
+    def add(self, port: int, row: Occurrence) -> None:
+        """Adds a row of an input that begins after the watermark."""
+        self.fresh.append((row[-2], next(self.numbers), port, row))
 
-    def pop_until(self, now: int) -> Iterator[tuple[int, Iterable[tuple[int, Occurrence]]]]:
-        """Removes and yields the rows that begin up to `now`, time by time."""
-        while self.times and self.times[0] <= now:
-            time = heappop(self.times)
-            self.watermark = max(self.watermark, time)
-            yield time, self.by_time.pop(time)
+    def pop_until(self, now: int) -> list[_Pending]:
+        """Removes and returns the rows that begin up to `now`, in the order of time."""
         self.watermark = max(self.watermark, now)
+        fresh, self.fresh = self.fresh, []
+        due = [pending for pending in fresh if pending[0] <= now]
+        if len(due) < len(fresh):
+            for pending in fresh:
+                if pending[0] > now:
+                    heappush(self.later, pending)
+        while self.later and self.later[0][0] <= now:
+            due.append(heappop(self.later))
+        due.sort(key=_TIME)
+        return due
 
 
 class _Pairing:

@@ -7,15 +7,16 @@ which a run adds its seed (`squall.plan.seeds`), then what identifies the soluti
 
 from __future__ import annotations
 
+from functools import cache
 from hashlib import blake2b
 
 from squall.functions import Builtin, Function, Mode
 from squall.functions.sparql.names import FALSE, LANGUAGE, OWN, SPARQL, TRUE, Maybe, Members, defined
 from squall.functions.texts import is_language
-from squall.functions.values import double, number, text
+from squall.functions.values import double, integer, number, text
 from squall.rdf import (
+    ALWAYS,
     LANG_STRING,
-    XSD,
     XSD_STRING,
     Term,
     blank,
@@ -148,7 +149,16 @@ def _rand(call: Term, *bindings: Maybe) -> Maybe:
 
 
 def _since(time: int) -> Term:
-    return literal(str(time), XSD + "integer")
+    return integer(time)
+
+
+def _arrived(time: int, delay: Term) -> Maybe:
+    return None if time == ALWAYS else integer(time - _milliseconds(delay))
+
+
+@cache
+def _milliseconds(term: Term) -> int:
+    return int(parts(term).lexical)
 
 
 def _occurrence(*terms: Maybe) -> Term:
@@ -163,6 +173,8 @@ def _solution(*bindings: Maybe) -> Term:
 
 _SINCE_DOC = "the time in ms since which the solution holds"
 SINCE = Function(OWN + "since", _since, 0, 0, timed=True, tells_always=True, doc=_SINCE_DOC)
+_ARRIVED_DOC = "the time in ms since which the solution holds, less a delay; none if it always holds"
+ARRIVED = Function(OWN + "arrived", _arrived, 1, 1, timed=True, tells_always=True, doc=_ARRIVED_DOC)
 OCCURRENCE = Function(OWN + "occurrence", _occurrence, 0, None, doc="a literal that tells equal solutions apart")
 _BNODE_DOC = "a blank node: of this call in this solution, or of the label in this solution"
 _BNODE = Function(SPARQL + "bnode", _bnode, 1, None, seeded=0, doc="a blank node of a call in a solution")
@@ -200,5 +212,6 @@ MEMBERS: Members = (
     *defined("RAND", "rand", _rand, 0, 0, "a double in [0, 1) of this call in this solution", scoped=True),
     SOLUTION,
     SINCE,
+    ARRIVED,
     OCCURRENCE,
 )
