@@ -139,6 +139,14 @@ def test_the_answer_has_what_follows_from_the_ontology_and_not_what_it_states(ax
 
 
 @pytest.mark.parametrize("language", ["jena", "rifps", "rif"])
+def test_triples_that_are_hidden_cannot_be_written(language: str) -> None:
+    rules = "[-> hide(:p)] [r: (?x :q ?y) -> (?x :p ?y)]"
+    system = squall.compile(f"@prefix : <http://example.org/> .\n{rules}", lexer="jena")
+    with pytest.raises(UsageError, match=r"the rule `r` cannot be written .* it has triples that rules read"):
+        written(system, language)
+
+
+@pytest.mark.parametrize("language", ["jena", "rifps", "rif"])
 def test_an_individual_with_two_names_differs_from_others_in_written_rules(language: str) -> None:
     """Also where rules of equality derive facts of helpers for the other name."""
     system = compiled("DifferentIndividuals(:x :y :z) FunctionalObjectProperty(:p)")

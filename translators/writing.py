@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from squall.errors import UsageError
-from squall.model import Construct, FactPattern, Source, System, rules
+from squall.model import Construct, FactPattern, Pattern, Source, System, rules
 
 _HINT = "`--format json` has all parts of a system"
 
@@ -25,12 +25,17 @@ def plain_rules(system: System, language: str) -> Iterator[System]:
 def templates(rule: System, language: str) -> Iterator[FactPattern]:
     """Yields the templates of the facts that a rule derives.
 
+    What an ontology states, and its answer leaves out, is written as any other fact.
+
     Raises:
         UsageError: It does something else.
     """
     for consequence in rule.consequences:
         if not isinstance(consequence, Construct):
             raise cannot_write(rule, f"`{type(consequence).__name__}`", language)
+        is_fact = not (rule.joinables or rule.predicates)
+        if consequence.internal and not is_fact and any(isinstance(fact, Pattern) for fact in consequence.template):
+            raise cannot_write(rule, "triples that rules read and that are not in the answer", language)
         yield from consequence.template
 
 
