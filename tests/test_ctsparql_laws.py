@@ -21,6 +21,7 @@ from squall.rdf import Event, Solution
 from squall.translators.sparql.time_patterns import (
     Both,
     Either,
+    Equals,
     Followed,
     Occurrence,
     Preceded,
@@ -61,6 +62,8 @@ def text_of(pattern: Occurrence) -> str:
             return f"{braced(inner)} NOT {braced(absent)} WITHIN {duration(within)}"
         case Preceded(pattern=step, absent=absent, within=within):
             return f"NOT {braced(absent)} WITHIN {duration(within)} {braced(step)}"
+        case Equals():
+            raise AssertionError("CT-SPARQL compares the times of names")
         case Within(pattern=inner, within=bound, name=name):
             text = braced(inner) if bound is None else f"{braced(inner)} WITHIN {duration(bound)}"
             return text if name is None else f"{{ {text} }} AS {name}"
@@ -120,4 +123,4 @@ def test_matches_are_those_of_the_enumeration(planner: str, many: int) -> None:
         assert matches(outputs) == expected(pattern, events)
         return outputs
 
-    hold_with_outputs(law, many, 0.15, pattern=patterns(), events=events_strategy())
+    hold_with_outputs(law, many, 0.15, pattern=patterns(with_intervals=False), events=events_strategy())

@@ -13,15 +13,19 @@ from hypothesis import strategies as st
 
 import squall
 from squall.errors import PlannerError
-from squall.model import Bind, Pattern, Select, Source, System, Variable
+from squall.functions.values import integer
+from squall.model import Bind, Filter, Pattern, Select, Source, System, Variable
 from squall.model.windows import ElementWindow
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event, Term, Triple, iri
 from squall.testing.check import assert_as_oracle
 from squall.translators.sparql import calls
 from squall.translators.sparql.time_patterns import (
+    OWN_END,
+    OWN_START,
     Both,
     Either,
+    Equals,
     Followed,
     Occurrence,
     Part,
@@ -77,6 +81,14 @@ def occurrences(pattern: Occurrence, events: Sequence[Event], within: int | None
             pairs = set(product(occurrences(left, events, within), occurrences(right, events, within)))
             hulls = {(a[0] | b[0], min(a[1], b[1]), max(a[2], b[2])) for a, b in pairs if agree(a, b)}
             return {hull for hull in hulls if within is None or hull[2] - hull[1] <= within}
+        case Equals(left=left, right=right, is_optional=is_optional):
+            rights = occurrences(right, events, within)
+            return {
+                joined
+                for a in occurrences(left, events, within)
+                for joined in [(a[0] | b[0], a[1], a[2]) for b in rights if agree(a, b) and a[1:] == b[1:]]
+                or ([a] if is_optional else [])
+            }
         case Either(branches=branches):
             return {occurrence for branch in branches for occurrence in occurrences(branch, events, within)}
         case Without(pattern=inner, without=without):
@@ -100,10 +112,12 @@ def occurrences(pattern: Occurrence, events: Sequence[Event], within: int | None
                 for a in occurrences(step, events, within)
                 if not any(agree(a, b) and a[1] - length <= b[1] < a[1] for b in absences)
             }
-        case Within(pattern=inner, within=own, name=name):
+        case Within(pattern=inner, within=own, name=name, body=body):
             unnamed = occurrences(inner, events, within if own is None else own)
             return {
-                (named(dict(a[0]), name, a[1], a[2]), a[1], a[2]) for a in unnamed if own is None or a[2] - a[1] <= own
+                (named(dict(a[0]), name, a[1], a[2]), a[1], a[2])
+                for a in unnamed
+                if (own is None or a[2] - a[1] <= own) and (body is None or a[2] - a[1] > 1)
             }
 
 
@@ -165,6 +179,9 @@ def step(predicate: str, subject: Any, object: Any, name: Variable | None = None
 
 
 CONDITION = calls.condition(calls.call("!=", (Y, Z)))
+LENGTH = calls.call(">", (calls.call("-", (OWN_END, OWN_START)), integer(1)))
+LONGER = System(sources=(), predicates=(Filter(calls.condition(LENGTH)),))
+"""The condition that an occurrence is longer than 1 ms."""
 
 
 def steps(names: Sequence[Variable | None] = (None,)) -> st.SearchStrategy[Step]:
@@ -188,9 +205,13 @@ def sequences(draw: st.DrawFn, parts: st.SearchStrategy[Occurrence]) -> Seq:
     return Seq(draw(parts), draw(parts), draw(st.sampled_from(("nearest", "nearest", "each", "last"))), **extras)
 
 
-def patterns() -> st.SearchStrategy[Occurrence]:
-    """Draws patterns: half of them are a sequence of steps, maybe with a bound, and the others are nested."""
+def patterns(with_intervals: bool = True) -> st.SearchStrategy[Occurrence]:
+    """Draws patterns: half of them are a sequence of steps, maybe with a bound, and the others are nested.
+
+    with_intervals: whether there are those that compare intervals without a name (EP-SPARQL).
+    """
     lengths = st.integers(1, 6)
+    conditions = st.sampled_from((None, None, LONGER) if with_intervals else (None,))
     simple = steps()
 
     def composed(parts: st.SearchStrategy[Occurrence]) -> st.SearchStrategy[Occurrence]:
@@ -198,11 +219,12 @@ def patterns() -> st.SearchStrategy[Occurrence]:
             sequences(parts),
             sequences(parts),
             st.builds(Both, parts, parts),
+            *([st.builds(Equals, parts, parts, st.booleans())] if with_intervals else []),
             st.builds(Either, st.tuples(parts, parts)),
             st.builds(Without, parts, parts),
             st.builds(Followed, parts, simple, lengths),
             st.builds(Preceded, simple, simple, lengths),
-            st.builds(Within, parts, lengths, st.sampled_from((None, *NAMES))),
+            st.builds(Within, parts, lengths, st.sampled_from((None, *NAMES)), conditions),
         )
 
     chains = sequences(simple | sequences(simple))
@@ -236,7 +258,7 @@ def names_of(pattern: object) -> list[Variable]:
         case Step(name=name) | Within(name=name):
             own = [] if name is None else [name]
             return own + (names_of(pattern.pattern) if isinstance(pattern, Within) else [])
-        case Seq(left=left, right=right) | Both(left=left, right=right):
+        case Seq(left=left, right=right) | Both(left=left, right=right) | Equals(left=left, right=right):
             return [*names_of(left), *names_of(right)]
         case Either(branches=branches):
             return [name for branch in branches for name in names_of(branch)]

@@ -28,6 +28,7 @@ from squall.model import (
     Joinable,
     NotExists,
     Occurrences,
+    Optional,
     Pattern,
     Predicate,
     Select,
@@ -111,6 +112,21 @@ class Both:
 
 
 @dataclass(frozen=True)
+class Equals:
+    """Two patterns over the same interval: compatible occurrences that begin and end together.
+
+    Attributes:
+        left: The first pattern.
+        right: The other one.
+        is_optional: Whether an occurrence of the first pattern without such a one of the other occurs alone.
+    """
+
+    left: Occurrence
+    right: Occurrence
+    is_optional: bool = False
+
+
+@dataclass(frozen=True)
 class Either:
     """One of several patterns."""
 
@@ -163,7 +179,8 @@ class Within:
         pattern: The pattern.
         within: The greatest time from its begin to its end (integer ms), or None.
         name: The variable that names the occurrence, or None.
-        body: What is applied to the solutions: the predicates of this system.
+        body: What is applied to the solutions: the predicates of this system. `OWN_START` and `OWN_END` are the times
+            of the occurrence in them.
     """
 
     pattern: Occurrence
@@ -172,7 +189,10 @@ class Within:
     body: System | None = None
 
 
-Occurrence = Step | Seq | Both | Either | Without | Followed | Preceded | Within
+Occurrence = Step | Seq | Both | Equals | Either | Without | Followed | Preceded | Within
+
+OWN_START, OWN_END = Variable("own start"), Variable("own end")
+"""The times of an occurrence (xsd:integer ms) in the predicates of its `Within`."""
 
 
 def start_of(name: Variable) -> Variable:
@@ -275,6 +295,8 @@ class _Compiler:
             case Both(left=left, right=right):
                 sides = [self.occurrence(side, context.stored) for side in (left, right)]
                 return self._hull(sides, context)
+            case Equals():
+                return self._equals(pattern, context)
             case Either(branches=branches):
                 if context.window is None:  # through a stream, since occurrences are a set
                     return self.through_stream(
@@ -388,6 +410,18 @@ class _Compiler:
             return occurring
         return _filtered(occurring, [Filter(_is_within(start, end, context.within))])
 
+    def _equals(self, pattern: Equals, context: _Context) -> _Occurring:
+        """Returns the occurrences with the same interval: read at their ends only, they end together."""
+        left, right = self._at_end(pattern.left, context), self._at_end(pattern.right, context)
+        other = right.part
+        if not (left.is_instant and right.is_instant):
+            other = System(sources=(), joinables=(other,), predicates=(Bind(left.start, right.start),))
+        if pattern.is_optional:
+            part = System(sources=(), joinables=(left.part,), predicates=(Optional(other),))
+        else:
+            part = System(sources=(), joinables=(left.part, other))
+        return self.through_stream(_Occurring(part, left.start, left.end, is_momentary=True), context)
+
     def _either(self, branches: Sequence[_Occurring]) -> _Occurring:
         number = next(self.numbers)
         start, end = Variable(f"start {number}"), Variable(f"end {number}")
@@ -429,6 +463,8 @@ class _Compiler:
             assert pattern.within is not None
             occurring = _filtered(occurring, [Filter(_is_within(occurring.start, occurring.end, pattern.within))])
         body = pattern.body
+        if body is not None:
+            body = _with_times(body, occurring)
         if body is not None and body.joinables:
             occurring = self.through_stream(occurring, context.momentary)
             beside = _delayed(replace(body, predicates=()), context.delay)
@@ -471,6 +507,17 @@ def _with_plain_names(body: System, arguments: tuple[Variable, ...]) -> tuple[Sy
 def _filtered(occurring: _Occurring, tests: Iterable[Predicate]) -> _Occurring:
     part = System(sources=(), joinables=(occurring.part,), predicates=tuple(tests))
     return replace(occurring, part=part)
+
+
+def _with_times(body: System, occurring: _Occurring) -> System:
+    """Returns a body with the variables of an occurrence's times in place of `OWN_START` and `OWN_END`."""
+    times = {OWN_START: occurring.start, OWN_END: occurring.end}
+
+    def renamed(part: Any) -> Any:
+        return times.get(part, part) if isinstance(part, Variable) else map_parts(part, renamed)
+
+    result: System = renamed(body)
+    return result
 
 
 def _named(occurring: _Occurring, name: Variable | None) -> _Occurring:
