@@ -30,6 +30,7 @@ _LANGUAGES = {
     "sparqlstream": "sparql",
     "strider": "sparql",
     "ctsparql": "sparql",
+    "epsparql": "sparql",
     "jena": "text",
     "ntt": "text",
 }

@@ -733,6 +733,26 @@ def test_patterns_over_time_that_are_not_bounded(pattern: str, stored: str | Non
     )
 
 
+@pytest.mark.parametrize(
+    ("where", "stored"),
+    [
+        ("{ ?a :p 1 } SEQ { ?a :p 2 } FILTER(getDURATION() < 5)", None),
+        ("{ ?a :p 1 } SEQ { ?a :p 2 }", "{ ?a :p 1 }"),
+        ("{ { { ?a :p 1 } SEQ { ?a :p 2 } FILTER(getDURATION() < 5) } SEQ { ?a :p 3 } }", "{ ?a :p 1 }"),
+        ("{ ?a :p 1 } AND { ?a :p 2 }", "{ ?a :p 1 }"),
+        ("{ ?a :p 1 } EQUALS { ?a :p 2 } UNION { ?a :p 3 }", None),
+        ("{ ?a :p 1 } EQUALSOPTIONAL { ?a :p 2 }", None),
+        ("{ ?a :p 1 } OPTIONALSEQ { ?a :p 2 } FILTER(getDURATION() < 5)", None),
+        ("{ ?a :p 1 }", None),
+    ],
+)
+def test_patterns_of_events_that_are_not_bounded(where: str, stored: str | None) -> None:
+    findings = lint(f"PREFIX : <http://example.org/>\nSELECT * FROM STREAM :s WHERE {where}", lexer="epsparql")
+    assert [(finding.code, finding.origin and finding.origin.words) for finding in findings] == (
+        [] if stored is None else [("unbounded-sequence", stored)]
+    )
+
+
 # How findings are reported
 
 

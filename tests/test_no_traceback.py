@@ -54,6 +54,11 @@ PROGRAMS: dict[str, list[str]] = {
         "FILTER(before(?e, ?f)) }",
         "SELECT * { { { ?a ?b 1 } SEQ { ?a ?b 2 } WITHIN 5s } AND NOT { ?a ?b 3 } OR { ?a ?b 4 } }",
     ],
+    "epsparql": [
+        "PREFIX : <urn:> SELECT ?a (getSTARTTIME() AS ?s) FROM STREAM <urn:s> { ?a :b ?c FILTER(getENDTIME() < ?c) } "
+        "SEQ { { ?a :b ?d } OPTIONALSEQ { ?a :n ?f } FILTER(getDURATION() < 5) } EQUALSOPTIONAL { ?a :b ?e } "
+        "FILTER(?c > ?d && getDURATION() <= 9)",
+    ],
     "strider": [
         "STREAMING { WINDOW [10 Seconds] SLIDE [5 Seconds] BATCH [1 Second] } REGISTER { QUERYID [q] REASONING [U] "
         "SPARQL [ PREFIX : <urn:> SELECT ?a { ?a :b [ :c ?d ] FILTER(?d > 2) } ] }",

@@ -24,6 +24,7 @@ PROGRAMS = {
     "sparql": "{declared} SELECT ?x {{ ?x ex:p :b }}",
     "csparql": "{declared} REGISTER QUERY q AS SELECT ?x FROM STREAM ex:s [RANGE 1s STEP 1s] WHERE {{ ?x ex:p :b }}",
     "ctsparql": "{declared} SELECT ?x FROM STREAM ex:s WHERE {{ {{ ?x ex:p :b }} SEQ {{ ?x ex:q :b }} WITHIN 1m }}",
+    "epsparql": "{declared} SELECT ?x FROM STREAM ex:s WHERE {{ ?x ex:p :b }} SEQ {{ ?x ex:q :b }}",
     "rspql": "{declared} SELECT ?x FROM NAMED WINDOW :w ON ex:s [RANGE PT1S] WHERE {{ WINDOW :w {{ ?x ex:p :b }} }}",
     "cqels": "{declared} SELECT ?x WHERE {{ STREAM ex:s [RANGE 1s] {{ ?x ex:p :b }} }}",
     "sparqlstream": "{declared} SELECT ?x FROM STREAM ex:s [NOW - 1 S] WHERE {{ ?x ex:p :b }}",

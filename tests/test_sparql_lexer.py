@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from squall import plugins
 from squall.contracts import Lexer
 from squall.errors import Errors, LexerError, SquallError, single_errors
-from squall.lexers import cqels, csparql, ctsparql, rspql, sparql, sparqlstream, strider
+from squall.lexers import cqels, csparql, ctsparql, epsparql, rspql, sparql, sparqlstream, strider
 from squall.lexers.sparql import tree as q
 from squall.model import Variable
 from squall.model.windows import FirstTriple
@@ -27,6 +27,7 @@ GOLDEN = Path(__file__).parent / "golden" / "errors"
 LEXERS = {
     ".rq": sparql.lexer, ".ru": sparql.lexer, ".csparql": csparql.lexer, ".rspql": rspql.lexer, ".cqels": cqels.lexer,
     ".sparqlstream": sparqlstream.lexer, ".strider": strider.lexer, ".ctsparql": ctsparql.lexer,
+    ".epsparql": epsparql.lexer,
 }  # fmt: skip
 PREFIX = "PREFIX : <urn:>\n"
 A, B, C, D, S, T = map(Variable, "abcdst")
@@ -685,6 +686,11 @@ CT_SPARQL = """
       . { ?a ?b 1 } UNION {} { ?a ?b 2 }
       FILTER (start(?e) < 5 && metby(?e, ?f) || !(duration(?f) = 7)) }
 """
+EP_SPARQL = """
+    CONSTRUCT { ?a ?b ?c } FROM STREAM <s> FROM NAMED STREAM <t> WHERE { ?a ?b ?c FILTER(getstarttime() > ?c) } SEQ
+        { GRAPH <t> { ?a ?b _:d } } equals { { { {} } union {} OptionalEquals {} } OPTIONALSEQ {} FILTER(1 > 2) } AND {}
+    FILTER(getDURATION() < 5 || ?b = 3) FILTER(!BOUND(?a)) ORDER BY getENDTIME()
+"""
 SPARQL_STREAM = """
     SELECT DSTREAM DISTINCT ?a FROM NAMED STREAM <s> [FROM NOW - 2 MINUTES TO NOW - 1 SECOND STEP 1 S]
     FROM STREAM <s> [NOW - 5 S] FROM STREAM <t> [TRIPLES 5] { GRAPH <s> { ?a ?b ?c } }
@@ -700,6 +706,7 @@ SPARQL_STREAM = """
         (sparqlstream.lexer, SPARQL_STREAM),
         (strider.lexer, STRIDER),
         (ctsparql.lexer, CT_SPARQL),
+        (epsparql.lexer, EP_SPARQL),
     ],
 )
 def test_a_printed_query_of_streams_is_read_as_the_same_tree(lexer: sparql.SparqlLexer, text: str) -> None:

@@ -41,7 +41,8 @@ class SparqlLexer:
         source = Text(text.removeprefix("\ufeff"), name)
         raise_all(source.errors)
         tree = read(source, self.grammars)
-        program = Builder(source, self.base, prefixes or {}).program(tree) if tree is not None else Program(())
+        builder = Builder(source, self.base, prefixes or {}, "epsparql" in self.grammars)
+        program = builder.program(tree) if tree is not None else Program(())
         raise_all([*source.errors, *note_errors(program)])
         return program
 

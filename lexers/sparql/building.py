@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lark import Token, Tree
 
@@ -10,14 +10,23 @@ from squall import functions
 from squall.errors import Origin, did_you_mean
 from squall.lexers.sparql import tree as q
 from squall.lexers.sparql.expressions import Part, Parts, first, has, is_iri, only, trees, variable_of, word
-from squall.lexers.sparql.sequences import TimePatterns
+from squall.lexers.sparql.sequences import TimePatterns, as_events, without_braces
 from squall.lexers.sparql.triples import Triples
+from squall.lexers.text import Text
 from squall.model import Variable
 from squall.rdf import Term, blank, iri, iri_text
 
 
 class Builder(TimePatterns):
-    """Reads lark's tree from the top down. Errors are recorded in the text's `errors`."""
+    """Reads lark's tree from the top down. Errors are recorded in the text's `errors`.
+
+    Attributes:
+        is_of_events: Whether the pattern of each query is one over time (EP-SPARQL).
+    """
+
+    def __init__(self, text: Text, base: str, prefixes: Mapping[str, str], is_of_events: bool = False) -> None:
+        super().__init__(text, base, prefixes)
+        self.is_of_events = is_of_events
 
     def program(self, tree: Tree[Token]) -> q.Program:
         """Returns the program of a tree whose name is ``start``."""
@@ -44,7 +53,7 @@ class Builder(TimePatterns):
                 case "reasoning":
                     reasoning = tuple(q.ReasoningMode(str(mode), self.origin(mode)) for mode in part.children)
                 case "select" | "construct" | "construct_where" | "describe" | "ask":
-                    body = self._query(part)
+                    body = as_events(self._query(part)) if self.is_of_events else self._query(part)
                     registered = self._registered(registration, part)
                     yield q.Statement(body, registered, self.names.base, reasoning, tuple(self.bare_lengths))
                 case _:
@@ -76,7 +85,8 @@ class Builder(TimePatterns):
         return self._dataset(tree), self._modifiers(tree), None if values is None else self._values(values)
 
     def _where(self, tree: Tree[Token]) -> q.Group:
-        return self.group(only(tree, "group"))
+        events = first(tree, "events")
+        return self.group(only(tree, "group")) if events is None else self.events(events)
 
     def _select(self, tree: Tree[Token]) -> q.SelectQuery:
         items = None if has(tree, "STAR") else tuple(map(self._item, trees(tree, "item")))
@@ -102,7 +112,7 @@ class Builder(TimePatterns):
 
     def _describe(self, tree: Tree[Token]) -> q.DescribeQuery:
         names = [self.name(part) for part in tree.children if isinstance(part, Token) and part.type != "STAR"]
-        where = self._where(tree) if first(tree, "group") else None
+        where = self._where(tree) if first(tree, "group", "events") else None
         dataset, modifiers, values = self._parts(tree)
         resources = None if has(tree, "STAR") else tuple(names)
         return q.DescribeQuery(resources, where, dataset, modifiers, values, self.origin(tree))
@@ -239,7 +249,7 @@ class Builder(TimePatterns):
         elements: list[q.Element] = []
         for part in _runs(tree.children):
             elements.extend([self._element(part)] if isinstance(part, Tree) else self._block(part))
-        return q.Group(tuple(elements), self.origin(tree))
+        return q.Group(without_braces(tuple(elements)), self.origin(tree))
 
     def _block(self, parts: Sequence[Tree[Token]]) -> tuple[q.TriplesBlock, ...]:
         """Returns the triples of adjacent trees as one block, or nothing if there are none."""
@@ -258,6 +268,8 @@ class Builder(TimePatterns):
                 return branches[0] if len(branches) == 1 else q.Union(branches, origin)
             case "time_pattern":
                 return self.time_pattern(tree)
+            case "event_pattern":
+                return self.event_pattern(tree)
             case "optional":
                 return q.Optional(self._where(tree), origin)
             case "minus":

@@ -294,6 +294,11 @@ class Expressions(ABC):
         steps = tuple(q.StepName(str(part)[1:], self.origin(part)) for part in names)
         return q.StepCall(name, steps, self.origin(tree))
 
+    def _interval_function(self, tree: Tree[Token]) -> q.StepCall:
+        (function,) = tree.children
+        (name,) = (name for name in q.INTERVAL_FUNCTIONS if name.lower() == str(function).lower())
+        return q.StepCall(name, (), self.origin(tree))
+
     _EXPRESSIONS: ClassVar[dict[str, Callable[[Expressions, Tree[Token]], q.Expression]]] = {
         "expression": lambda self, tree: self._chain("||", tree),
         "conjunction": lambda self, tree: self._chain("&&", tree),
@@ -309,4 +314,5 @@ class Expressions(ABC):
         "timestamp": _timestamp,
         "timestamp_of_triple": _timestamp_of_triple,
         "step_function": _step_function,
+        "interval_function": _interval_function,
     }

@@ -19,6 +19,7 @@ _QUOTED = re.compile(r"""("{3}|'{3})(?:[^\\]|\\.)*?\1|(["'])(?:[^\\\r\n]|\\.)*?\
 _WRONG_ESCAPE = re.compile(r"(?:[^\\]|\\[tbnrf\\\"'])*(\\.?)", re.DOTALL)
 _REIFY = "describe the statement by a node of its own: `[] rdf:subject ?s ; rdf:predicate ?p ; rdf:object ?o`"
 _STEPS = "each step is in braces: `{ ... } SEQ { ... }`"
+_OPERATORS_OF_EVENTS = frozenset({"_SEQ", "_EQUALS", "_OPTIONALSEQ", "_EQUALSOPTIONAL"})
 _PIECE = re.compile(r"\S[^\s<>(){}\[\];,]*>?")
 
 _SIGNS = {
@@ -32,11 +33,11 @@ _PHRASES: tuple[Phrase, ...] = (
     ("an operator", frozenset({"COMPARE", "PLUS"}), frozenset({
         "COMPARE", "PLUS", "HYPHEN", "STAR", "SLASH", "SIGNED", "AND", "OR", "NOT", "_IN"})),
     ("an expression", frozenset({"FUNCTION", "HYPHEN", "VAR"}), _TERMS | {
-        "FUNCTION", "SET_FUNCTION", "STEP_FUNCTION", "_TIMESTAMP", "NEGATION", "PLUS", "HYPHEN", "LPAR", "_EXISTS",
-        "NOT"}),
+        "FUNCTION", "SET_FUNCTION", "STEP_FUNCTION", "INTERVAL_FUNCTION", "_TIMESTAMP", "NEGATION", "PLUS", "HYPHEN",
+        "LPAR", "_EXISTS", "NOT"}),
     ("a condition", frozenset({"FUNCTION", "LPAR"}), frozenset({
-        "FUNCTION", "SET_FUNCTION", "STEP_FUNCTION", "_TIMESTAMP", "LPAR", "_EXISTS", "NOT", "VAR", "IRIREF",
-        "PNAME_LN", "PNAME_NS"})),
+        "FUNCTION", "SET_FUNCTION", "STEP_FUNCTION", "INTERVAL_FUNCTION", "_TIMESTAMP", "LPAR", "_EXISTS", "NOT", "VAR",
+        "IRIREF", "PNAME_LN", "PNAME_NS"})),
     ("a predicate", frozenset({"A", "NEGATION"}), frozenset({
         "A", "VAR", "NEGATION", "CIRCUMFLEX", "LPAR", "IRIREF", "PNAME_LN", "PNAME_NS"})),
     ("a term or variable", frozenset({"VAR", "STRING"}), _NODES),
@@ -58,6 +59,8 @@ _PHRASES: tuple[Phrase, ...] = (
     ("a word of patterns over time such as `SEQ`", frozenset({"_SEQ", "_WITHIN"}), frozenset({
         "_SEQ", "_WITHIN", "_AND", "_OR", "_CONTAINING", "NOT", "EACH", "LAST", "NEAREST", "STRICT", "_AFTER",
         "_BEFORE", "_WHEN", "_AS"})),
+    ("an operator of events such as `SEQ`", frozenset({"_EQUALS", "_OPTIONALSEQ"}), _OPERATORS_OF_EVENTS | {
+        "_AND", "_UNION"}),
     ("a modifier such as `LIMIT`", frozenset({"_LIMIT", "_OFFSET"}), frozenset({
         "_GROUP", "_HAVING", "_ORDER", "_LIMIT", "_OFFSET", "_VALUES", "_AGGREGATE"})),
     ("an update such as `INSERT`", frozenset({"_INSERT", "_LOAD"}), frozenset({
@@ -88,12 +91,12 @@ class _Reader(Reader):
     def __init__(self, text: Text, grammars: tuple[str, ...]) -> None:
         super().__init__(text, _grammar(grammars).parse_interactive(text.text))
         self.streams = "streams" in grammars
-        self.sequences = "ctsparql" in grammars
+        self.sequences = not {"ctsparql", "epsparql"}.isdisjoint(grammars)
 
     def unexpected(self, token: Token) -> None:
         if token.type in ("FUNCTION", "SET_FUNCTION", "NAME", "STREAM"):
             self._misspelt(str(token), self.origin(token))
-        elif token.type == "_SEQ":
+        elif token.type in _OPERATORS_OF_EVENTS:
             self.text.fail(f"`{token}` cannot stand here", self.origin(token), _STEPS)
         elif token.type == "_UNION" and "_SEQ" in self.accepted():
             hint = "a step that is a union is in braces of its own: `{ { ... } UNION { ... } }`"
@@ -146,7 +149,7 @@ class _Reader(Reader):
         if word.upper() in _OF_STREAMS and not self.streams:
             return "streams are of C-SPARQL and RSP-QL: name the file `*.csparql` or `*.rspql`, or say which `--lexer`"
         if word.upper() == "SEQ" and not self.sequences:
-            return "patterns over time are of CT-SPARQL: name the file `*.ctsparql`"
+            return "patterns over time are of CT-SPARQL and EP-SPARQL: name the file `*.ctsparql` or `*.epsparql`"
         if word.upper() == "REASONING" and not self.streams:
             return "SPARQL has no such clause: write the comment `# pragma entailment rhodf` on a line of its own"
         if word.upper() == "STREAM" and "_OPTIONAL" in accepted:
@@ -178,7 +181,8 @@ def _keyword(token: str) -> str | None:
 
 _UNSPOKEN = frozenset({
     "A", "AND", "OR", "PLUS", "QUESTION", "NEGATION", "COMPARE", "HYPHEN", "FUNCTION", "LANGTAG", "INTEGER", "UNIT",
-    "NAME", "COLUMN", "SET_FUNCTION", "STEP_FUNCTION", "BLANK_NODE_LABEL", "$END",
+    "NAME", "COLUMN", "SET_FUNCTION", "STEP_FUNCTION", "INTERVAL_FUNCTION", "BLANK_NODE_LABEL",
+    "$END",
 })  # fmt: skip
 
 

@@ -1,6 +1,8 @@
-"""Construction of patterns over time from lark's trees (CT-SPARQL)."""
+"""Construction of patterns over time from lark's trees (CT-SPARQL, EP-SPARQL)."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from lark import Token, Tree
 
@@ -76,6 +78,29 @@ class TimePatterns(Datasets):
             self.origin(tree),
         )
 
+    # EP-SPARQL
+
+    def events(self, tree: Tree[Token]) -> q.Group:
+        """Returns the group of a query, which is a pattern over time, maybe with filters behind it."""
+        element = self.event_pattern(only(tree, "event_pattern"))
+        filters = [q.Filter(self.expression(part.children[0]), self.origin(part)) for part in trees(tree, "filter")]
+        if isinstance(element, q.Group) and not filters:
+            return element
+        return q.Group(without_braces((element, *filters)), self.origin(tree))
+
+    def event_pattern(self, tree: Tree[Token]) -> q.Element:
+        """Returns a pattern over time, or the group or union of SPARQL that it is."""
+        start, *parts = trees(tree)
+        first, origin = self.group(start), self.origin(tree)
+        operands = tuple(q.Operand(OPERATORS[part.data], self._operand(part), self.origin(part)) for part in parts)
+        groups = (first, *(operand.to.group for operand in operands))
+        if all(operand.operator == "UNION" for operand in operands) and not q.time_patterns(groups):
+            return q.Union(groups, origin) if operands else first
+        return q.event_pattern(first, operands, origin) if operands else first
+
+    def _operand(self, tree: Tree[Token]) -> q.Occurrence:
+        return q.Occurrence(self.group(only(tree, "group")), origin=self.origin(tree))
+
     def _length(self, tree: Tree[Token]) -> int:
         """Returns a length of time (integer ms), with an error if it is 0."""
         (part,) = trees(tree, "duration")
@@ -83,3 +108,36 @@ class TimePatterns(Datasets):
         if not length:
             self.text.fail("this length of time is 0", self.origin(part), "it has to be more than 0")
         return length
+
+
+OPERATORS = {
+    "seq": "SEQ", "equals": "EQUALS", "optional_seq": "OPTIONALSEQ", "equals_optional": "EQUALSOPTIONAL",
+    "both": "AND", "either": "UNION",
+}  # fmt: skip
+"""The operators of EP-SPARQL by the rules of its grammar."""
+
+
+def as_events(query: q.Query) -> q.Query:
+    """Returns a query of EP-SPARQL whose group is a pattern over time: a single step if it has no operator."""
+    where = query.where
+    if where is None or q.is_composite(where):
+        return query
+    groups = [element for element in where.elements if not isinstance(element, q.Filter)]
+    if len(groups) == 1 and isinstance(groups[0], q.Group):
+        step, filters = groups[0], [element for element in where.elements if isinstance(element, q.Filter)]
+    else:
+        step, filters = where, []
+    pattern = q.event_pattern(step, origin=step.origin)
+    return replace(query, where=q.Group((pattern, *filters), where.origin))
+
+
+def without_braces(elements: tuple[q.Element, ...]) -> tuple[q.Element, ...]:
+    """Returns the elements of a group without braces around its pattern over time (EP-SPARQL).
+
+    So its filters are in the group of the pattern, ``{ { A } SEQ { B } } FILTER(getDURATION() < ...)``.
+    """
+    groups = [element for element in elements if not isinstance(element, q.Filter)]
+    match groups:
+        case [q.Group(elements=inner)] if any(isinstance(element, q.EventPattern) for element in inner):
+            return (*inner, *(element for element in elements if isinstance(element, q.Filter)))
+    return elements

@@ -10,7 +10,10 @@ from squall.errors import Origin
 from squall.model import Occurrences, System
 from squall.model.walk import walk
 
-_HINT = "bound the pattern from its begin to its end: `WITHIN 1h` behind it"
+_HINT = (
+    "bound the pattern from its begin to its end: `WITHIN 1h` behind it, or in EP-SPARQL beside it "
+    '`FILTER(getDURATION() < "PT1H"^^xsd:duration)`'
+)
 
 
 def check(program: Program) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""The translator of SPARQL 1.1, C-SPARQL, CT-SPARQL, RSP-QL, CQELS-QL, SPARQLStream and Strider.
+"""The translator of SPARQL 1.1, C-SPARQL, CT-SPARQL, EP-SPARQL, RSP-QL, CQELS-QL, SPARQLStream and Strider.
 
 Sources: SPARQL 1.1 Query, section 18; SPARQL 1.1 Update, section 3; for streams see `datasets` and `outputs`.
 """

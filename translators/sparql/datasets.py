@@ -147,7 +147,7 @@ def of_query(query: q.Query, notes: Notes) -> ActiveDataset:
 
 
 def _at_instants(reads: ActiveDataset) -> ActiveDataset:
-    """Returns a dataset that has what arrives at an instant, for a query with a pattern over time (CT-SPARQL)."""
+    """Returns a dataset that has what arrives at an instant, for a query with a pattern over time."""
 
     def read(source: Source) -> Source:
         return source if source.window.is_empty else replace(source, window=ElementWindow())

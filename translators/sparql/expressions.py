@@ -57,6 +57,7 @@ class Expressions:
             case q.Call(function=function) if function == q.TIMESTAMP and not expression.distinct:
                 return self._timestamp(expression, body)
             case q.Call():
+                expression = step_times.with_duration(expression, self.state)
                 arguments = [self.value(argument, body) for argument in expression.arguments]
                 return self._call(expression, arguments, body)
             case q.Exists(group=group, origin=origin):

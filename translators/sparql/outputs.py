@@ -29,7 +29,7 @@ class StatementOutput(NamedTuple):
 def output_of(statement: q.Statement) -> StatementOutput:
     """Returns the output specification of a query.
 
-    The query may state it (RSP-QL, SPARQLStream). CQELS-QL has ISTREAM. One with a pattern over time (CT-SPARQL) has
+    The query may state it (RSP-QL, SPARQLStream). CQELS-QL has ISTREAM. One with a pattern over time has
     RSTREAM, since matches are read at the instant at which they end. Otherwise a query that is evaluated at steps or
     periods has RSTREAM, and one with an order has RSTREAM whenever its answer changes. The rest (C-SPARQL without a
     step, SPARQL) has ISTREAM.

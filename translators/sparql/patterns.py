@@ -31,9 +31,9 @@ from squall.rdf import XSD, Term, iri, iri_text, literal
 from squall.translators.sparql import calls
 from squall.translators.sparql.bodies import Body, empty, existence, graph_names
 from squall.translators.sparql.datasets import ActiveDataset, window
+from squall.translators.sparql.events import EventPatterns
 from squall.translators.sparql.expressions import Expressions, used_variables
 from squall.translators.sparql.paths import Paths
-from squall.translators.sparql.sequences import TimePatterns
 from squall.translators.sparql.state import State
 
 _GRAPH_HINT = "write the condition behind the braces of GRAPH, or run with the profile `instans`, where it has one"
@@ -46,7 +46,7 @@ class Patterns:
         self.state = state
         self.expressions = Expressions(state, self)
         self.paths = Paths(state)
-        self.time_patterns = TimePatterns(state, self)
+        self.time_patterns = EventPatterns(state, self)
 
     def group(self, group: q.Group, reads: ActiveDataset) -> System:
         """Returns the solutions of a group as a part. Its filters apply to the whole group, wherever they
@@ -69,6 +69,8 @@ class Patterns:
         for element in group.elements:
             if isinstance(element, q.Filter):
                 filters.append(element)
+            elif isinstance(element, q.TimePattern):
+                body.join(self.time_patterns.match(element, group, body.reads))
             else:
                 self._element(element, body)
         body.bind_graph()
@@ -109,10 +111,8 @@ class Patterns:
             case q.Service(name=name, origin=origin):
                 message = "`SERVICE` is not supported: a run asks no other servers"
                 self.state.notes.fail(message, origin, _service_hint(name))
-            case q.TimePattern():
-                body.join(self.time_patterns.match(element, body.reads))
-            case q.Filter():
-                raise AssertionError("filters come after all other elements")
+            case q.Filter() | q.TimePattern():
+                raise AssertionError("their place is in `_elements`")
 
     def sub_select(self, query: q.SelectQuery, reads: ActiveDataset) -> System:
         """Returns the solutions of a subquery."""

@@ -1,11 +1,11 @@
-"""Patterns over time (CT-SPARQL), as occurrences: steps, sequences and absences.
+"""Patterns over time (CT-SPARQL; `events` has what EP-SPARQL adds), as occurrences: steps, sequences and absences.
 
 docs/languages/ctsparql.md has the definitions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -39,6 +39,8 @@ from squall.translators.sparql.datasets import ActiveDataset
 from squall.translators.sparql.expressions import Expressions, conjuncts
 from squall.translators.sparql.state import State
 
+EXAMPLE_OF_BOUND = 'FILTER(getDURATION() < "PT10S"^^xsd:duration)'
+"""An example of a bound in EP-SPARQL."""
 _BRACES = "write it into the braces of a step"
 
 
@@ -64,7 +66,7 @@ class GroupTranslator(Protocol):
 
 
 @dataclass(frozen=True)
-class _Built:
+class Built:
     """A pattern with what its parts need to know of it.
 
     Attributes:
@@ -87,12 +89,25 @@ class _Built:
     def variables(self) -> frozenset[Variable]:
         return self.bound | self.unbound
 
-    def joined(self, other: _Built, pattern: time_patterns.Occurrence, least: int) -> _Built:
+    def joined(self, other: Built, pattern: time_patterns.Occurrence, least: int) -> Built:
         """Returns a pattern whose occurrences have the variables of two."""
         bound = self.bound | other.bound
         unbound = self.variables | other.variables
         names = tuple(dict.fromkeys((*self.names, *other.names)))
-        return _Built(pattern, bound, unbound - bound, names, (*self.steps, *other.steps), least)
+        return Built(pattern, bound, unbound - bound, names, (*self.steps, *other.steps), least)
+
+
+def either(branches: Sequence[Built]) -> Built:
+    """Returns a pattern that occurs as each of several ones."""
+    bound = frozenset.intersection(*(branch.bound for branch in branches))
+    return Built(
+        time_patterns.Either(tuple(branch.pattern for branch in branches)),
+        bound,
+        frozenset[Variable]().union(*(branch.variables for branch in branches)) - bound,
+        tuple(dict.fromkeys(name for branch in branches for name in branch.names)),
+        tuple(step for branch in branches for step in branch.steps),
+        min(branch.least for branch in branches),
+    )
 
 
 @dataclass
@@ -103,13 +118,18 @@ class TimePatterns:
     groups: GroupTranslator
     reads: ActiveDataset = field(default_factory=ActiveDataset)
 
-    def match(self, element: q.TimePattern, reads: ActiveDataset) -> System:
+    def match(self, element: q.TimePattern, group: q.Group, reads: ActiveDataset) -> System:
         """Returns a part with the matches of a pattern, each at the instant at which it ends.
 
         The rules of the pattern are added to the state's.
+
+        Args:
+            element: The pattern.
+            group: The group that it is an element of.
+            reads: The dataset.
         """
         self.reads = reads
-        built = self._pattern(element)
+        built = self._outermost(element, group)
         if self.state.notes.errors:
             return System(consequences=(Select(tuple(sorted(built.variables, key=str))),))
         rules, match = time_patterns.compiled(built.pattern, self.state.name)
@@ -118,21 +138,15 @@ class TimePatterns:
 
     # Patterns
 
-    def _pattern(self, element: q.TimePattern) -> _Built:
-        branches = [self._conjunction(branch) for branch in element.branches]
-        if len(branches) == 1:
-            return branches[0]
-        bound = frozenset.intersection(*(branch.bound for branch in branches))
-        return _Built(
-            time_patterns.Either(tuple(branch.pattern for branch in branches)),
-            bound,
-            frozenset[Variable]().union(*(branch.variables for branch in branches)) - bound,
-            tuple(dict.fromkeys(name for branch in branches for name in branch.names)),
-            tuple(step for branch in branches for step in branch.steps),
-            min(branch.least for branch in branches),
-        )
+    def _outermost(self, element: q.TimePattern, group: q.Group) -> Built:
+        """Returns the pattern of a query, which is an element of this group."""
+        return self._pattern(element)
 
-    def _conjunction(self, branch: q.Conjunction) -> _Built:
+    def _pattern(self, element: q.TimePattern) -> Built:
+        branches = [self._conjunction(branch) for branch in element.branches]
+        return branches[0] if len(branches) == 1 else either(branches)
+
+    def _conjunction(self, branch: q.Conjunction) -> Built:
         first, *others = branch.conjuncts
         result = self._chain(first.chain)
         for conjunct in sorted(others, key=lambda other: not other.wanted):
@@ -145,11 +159,12 @@ class TimePatterns:
                 result = replace(result, pattern=time_patterns.Without(result.pattern, other.pattern))
         return result
 
-    def _chain(self, chain: q.Chain) -> _Built:
+    def _chain(self, chain: q.Chain) -> Built:
         result = previous = self._occurrence(chain.first)
         if chain.preceded is not None:
             result = self._preceded(result, chain.preceded)
         for link in chain.links:
+            assert isinstance(link, q.Link)  # `events` has the operands of EP-SPARQL
             following = self._occurrence(link.to)
             result = self._sequence(result, previous, following, link)
             previous = following
@@ -167,7 +182,7 @@ class TimePatterns:
             self.state.notes.fail(f"{message}{duration(chain.within)}", chain.origin, hint)
         return replace(result, pattern=time_patterns.Within(result.pattern, chain.within))
 
-    def _preceded(self, step: _Built, absence: q.Absence) -> _Built:
+    def _preceded(self, step: Built, absence: q.Absence) -> Built:
         absent = self._absent(absence)
         self._check_pair(step, absent, absence.origin)
         if not isinstance(step.pattern, time_patterns.Step):
@@ -179,16 +194,16 @@ class TimePatterns:
             return step
         return replace(step, pattern=time_patterns.Preceded(step.pattern, absent.pattern, absence.within))
 
-    def _absent(self, absence: q.Absence) -> _Built:
+    def _absent(self, absence: q.Absence) -> Built:
         """Returns what is absent before or behind a pattern, which has to be a step."""
-        if is_composite(absence.group):
+        if q.is_composite(absence.group):
             hint = (
                 "name a single step in the braces of `NOT ... WITHIN`; between two steps a pattern may be absent, too"
             )
             self.state.notes.fail("a pattern over time cannot be absent here", absence.origin, hint)
         return self._inside(absence.group, None)
 
-    def _sequence(self, before: _Built, previous: _Built, following: _Built, link: q.Link) -> _Built:
+    def _sequence(self, before: Built, previous: Built, following: Built, link: q.Link) -> Built:
         self._check_pair(before, following, link.origin)
         parts = []
         for part in link.between:
@@ -215,7 +230,7 @@ class TimePatterns:
         )
         return before.joined(following, pattern, before.least + gap + following.least)
 
-    def _condition(self, when: q.Expression, left: _Built, right: _Built, origin: Origin | None) -> Call:
+    def _condition(self, when: q.Expression, left: Built, right: Built, origin: Origin | None) -> Call:
         """Returns the condition of a WHEN, over the variables of this and earlier steps."""
         body = self._body_of(left.variables | right.variables)
         self.groups.check_bound(when, origin, body)
@@ -244,55 +259,73 @@ class TimePatterns:
 
     # Steps, and patterns in braces
 
-    def _occurrence(self, occurrence: q.Occurrence) -> _Built:
+    def _occurrence(self, occurrence: q.Occurrence) -> Built:
         return self._inside(occurrence.group, occurrence.name)
 
-    def _inside(self, group: q.Group, name: q.StepName | None) -> _Built:
+    def _inside(self, group: q.Group, name: q.StepName | None) -> Built:
         """Returns the pattern of a group: a step, or the pattern over time in it with its filters and binds."""
-        built = self._composite(group, name) if is_composite(group) else self._step(group, name)
+        built = self._composite(group, name) if q.is_composite(group) else self._step(group, name)
         if name is None:
             return built
         self._check_names(built.names, (name,))
         times = {time_patterns.start_of(name.variable), time_patterns.end_of(name.variable)}
         return replace(built, bound=built.bound | times, names=(*built.names, name))
 
-    def _step(self, group: q.Group, name: q.StepName | None) -> _Built:
+    def _step(self, group: q.Group, name: q.StepName | None) -> Built:
         body = self.groups.body(group, self.reads)
         system = body.system(origin=group.origin)
         if not any(self._is_stream(source) for source in _sources(system, self.state)):
             hint = "a step needs a pattern of a stream; what always holds can stand beside the pattern over time"
             self.state.notes.fail("this step reads no stream, so that it has no time", group.origin, hint)
-        bound = time_patterns.bound_in(system) | frozenset(_required(group))
+        bound = time_patterns.bound_in(system) | frozenset(_required(group.elements))
         names = frozenset(visible(system))
         step = time_patterns.Step(system, None if name is None else name.variable, group.origin)
-        return _Built(step, names & bound, names - bound, steps=(system,))
+        return Built(step, names & bound, names - bound, steps=(system,))
 
     def _is_stream(self, source: Source) -> bool:
         """Returns whether a source reads streams, and not only what always holds."""
         is_document = isinstance(source, Graph) and not source.within and source.iri in self.state.documents
         return not is_document and any(not window.is_empty for window in source.all_windows)
 
-    def _composite(self, group: q.Group, name: q.StepName | None) -> _Built:
-        patterns = [element for element in group.elements if _is_over_time(element)]
-        built = self._element(patterns[0])
-        body = self._body_of(built.variables)
+    def _composite(self, group: q.Group, name: q.StepName | None) -> Built:
+        element, conditions = divided(group)
+        return self._conditioned(self._element(element), conditions, group.origin, name)
+
+    def _conditioned(
+        self,
+        built: Built,
+        conditions: Iterable[q.Element],
+        origin: Origin | None,
+        name: q.StepName | None,
+        further: Iterable[Variable] = (),
+    ) -> Built:
+        """Returns a pattern with the filters and binds of its group, and a name.
+
+        Args:
+            built: The pattern.
+            conditions: The other elements of its group.
+            origin: The place of the group.
+            name: The name, or None.
+            further: What the conditions may use besides, though the pattern does not bind it.
+        """
+        body = self._body_of({*built.variables, *further, time_patterns.OWN_START, time_patterns.OWN_END})
         filters = []
-        for element in group.elements:
+        for element in conditions:
             match element:
                 case q.Filter():
                     filters.append(element)
                 case q.Bind(expression=expression, variable=variable):
                     self.groups.check_bound(expression, element.origin, body)
                     body.add(self.groups.bind(variable, expression, body))
-                case _ if element not in patterns:
+                case _:
                     message = "beside a pattern over time that is a part of another one, only FILTER and BIND may stand"
                     self.state.notes.fail(message, element.origin, _BRACES)
         for filter in filters:
             self.groups.check_bound(filter.expression, filter.origin, body)
             self.groups.expressions.filter(filter.expression, body)
-        self._check_predicates(body.predicates, "FILTER", group.origin)
+        self._check_predicates(body.predicates, "FILTER", origin)
         binds = frozenset(part.variable for part in body.predicates if isinstance(part, Bind))
-        required = frozenset(_required(group))
+        required = frozenset(_required(conditions))
         predicates = System(sources=self.reads.sources, predicates=tuple(body.predicates)) if body.predicates else None
         if name is None and predicates is None:
             return built
@@ -303,7 +336,7 @@ class TimePatterns:
             unbound=(built.unbound | binds) - required,
         )
 
-    def _element(self, element: q.Element) -> _Built:
+    def _element(self, element: q.Element) -> Built:
         if isinstance(element, q.TimePattern):
             return self._pattern(element)
         assert isinstance(element, q.Group)
@@ -322,7 +355,7 @@ class TimePatterns:
                 message = f"`EXISTS` cannot be in the {word} of a part of a pattern over time"
                 self.state.notes.fail(message, predicate.origin or origin, _BRACES)
 
-    def _check_pair(self, left: _Built, right: _Built, origin: Origin | None, *, may_share_names: bool = False) -> None:
+    def _check_pair(self, left: Built, right: Built, origin: Origin | None, *, may_share_names: bool = False) -> None:
         """Records an error for each variable of both patterns that may be unbound in one, and each name of both.
 
         The chains of a conjunction may share names: then it is of those that have the same occurrences.
@@ -352,13 +385,10 @@ _SELECTIONS: dict[str, Selection] = {
 }  # fmt: skip
 
 
-def is_composite(group: q.Group) -> bool:
-    """Returns whether a group has a pattern over time of its own."""
-    return any(map(_is_over_time, group.elements))
-
-
-def _is_over_time(element: q.Element) -> bool:
-    return isinstance(element, q.TimePattern) or (isinstance(element, q.Group) and is_composite(element))
+def divided(group: q.Group) -> tuple[q.Element, tuple[q.Element, ...]]:
+    """Returns the first element of a group that is over time, and all others."""
+    pattern = next(filter(q.is_over_time, group.elements))
+    return pattern, tuple(element for element in group.elements if element is not pattern)
 
 
 def _sources(step: System, state: State) -> Iterator[Source]:
@@ -382,9 +412,9 @@ _STRICT = (q.OPERATORS - {"||", "&&"}) | (FUNCTIONS.keys() - {"COALESCE", "IF", 
 """The functions that have no value where an argument has none; and `BOUND`, which is false then."""
 
 
-def _required(group: q.Group) -> Iterator[Variable]:
-    """Yields the variables without which no solution passes the filters of a group."""
-    for element in group.elements:
+def _required(elements: Iterable[q.Element]) -> Iterator[Variable]:
+    """Yields the variables without which no solution passes the filters of a group with these elements."""
+    for element in elements:
         if isinstance(element, q.Filter):
             for conjunct in conjuncts(element.expression):
                 yield from _needed(conjunct)
@@ -409,11 +439,13 @@ def check(statement: q.Statement, state: State) -> None:
         return
     query = statement.body
     notes = state.notes
+    is_of_events = isinstance(patterns[0], q.EventPattern)
     state.steps.update({name.name: name for name in q.step_names(query)})
     state.documents = {iri_text(clause.graph) for clause in query.dataset if isinstance(clause, q.From | q.FromNamed)}
     for clause in query.dataset:
         if isinstance(clause, q.FromStream) and clause.range is not None:
-            hint = f"leave the window out: `FROM STREAM {clause.stream}`; `WITHIN` bounds the length of a pattern"
+            bound = f"`{EXAMPLE_OF_BOUND}`" if is_of_events else "`WITHIN`"
+            hint = f"leave the window out: `FROM STREAM {clause.stream}`; {bound} bounds the length of a pattern"
             notes.fail("a step reads what arrives at an instant, and no window", clause.origin, hint)
     registration = statement.registration
     if registration is not None and registration.period is not None:
@@ -425,7 +457,7 @@ def check(statement: q.Statement, state: State) -> None:
     where = query.where or q.Group()
     for element in [*_in_group(where)][1:]:
         notes.fail("a group has one pattern over time", element.origin, "combine the two by `AND`")
-    _check_timestamps(query, state)
+    _check_timestamps(query, state, is_of_events)
     _check_variables(query, state)
 
 
@@ -469,9 +501,10 @@ _PLACES: dict[type, str] = {
 }  # fmt: skip
 
 
-def _check_timestamps(query: q.Query, state: State) -> None:
+def _check_timestamps(query: q.Query, state: State, is_of_events: bool) -> None:
     for origin in q.timestamp_places(query):
         hint = "name the step, `{ ... } AS ?e`, and write `start(?e)` or `end(?e)`"
+        hint = "write `getSTARTTIME()` or `getENDTIME()`" if is_of_events else hint
         state.notes.fail("`timestamp` is not supported beside a pattern over time", origin, hint)
 
 

@@ -71,6 +71,8 @@ from squall.lexers.sparql.tree.queries import (
 from squall.lexers.sparql.tree.scope import (
     assigned,
     in_scope,
+    is_composite,
+    is_over_time,
     mentioned,
     reads_by_name,
     shown,
@@ -81,21 +83,26 @@ from squall.lexers.sparql.tree.scope import (
     timestamp_places,
 )
 from squall.lexers.sparql.tree.sequences import (
+    INTERVAL_FUNCTIONS,
     STEP_FUNCTIONS,
     Absence,
     Chain,
     Conjunct,
     Conjunction,
+    EventPattern,
     Link,
     Occurrence,
+    Operand,
     Part,
     StepCall,
     StepName,
     TimePattern,
+    event_pattern,
 )
 from squall.lexers.sparql.tree.updates import DeleteData, InsertData, Load, Manage, Modify, Operation, Transfer
 
 __all__ = [
+    "INTERVAL_FUNCTIONS",
     "MEMBERSHIP",
     "NO_MODIFIERS",
     "OPERATORS",
@@ -118,6 +125,7 @@ __all__ = [
     "DeleteData",
     "DescribeQuery",
     "Element",
+    "EventPattern",
     "Exists",
     "Expression",
     "Filter",
@@ -140,6 +148,7 @@ __all__ = [
     "Negated",
     "NotExists",
     "Occurrence",
+    "Operand",
     "Operation",
     "Optional",
     "OrderCondition",
@@ -174,8 +183,11 @@ __all__ = [
     "Values",
     "Window",
     "assigned",
+    "event_pattern",
     "expressed",
     "in_scope",
+    "is_composite",
+    "is_over_time",
     "is_unnamed",
     "iso_duration",
     "mentioned",

@@ -71,8 +71,18 @@ def reads_by_name(part: object) -> bool:
 
 
 def time_patterns(part: object) -> tuple[TimePattern, ...]:
-    """Returns all patterns over time inside of a part of a tree (CT-SPARQL), in the order of the text."""
+    """Returns all patterns over time inside of a part of a tree, in the order of the text."""
     return tuple(_inside(part, TimePattern))
+
+
+def is_over_time(element: Element) -> bool:
+    """Returns whether an element of a group is a pattern over time, or a group that has one."""
+    return isinstance(element, TimePattern) or (isinstance(element, Group) and is_composite(element))
+
+
+def is_composite(group: Group) -> bool:
+    """Returns whether a group has a pattern over time of its own."""
+    return any(map(is_over_time, group.elements))
 
 
 def step_names(part: object) -> tuple[StepName, ...]:

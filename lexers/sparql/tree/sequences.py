@@ -1,4 +1,5 @@
-"""Patterns over time (CT-SPARQL): sequences of groups, their conjunctions and disjunctions, and what must be absent."""
+"""Patterns over time (CT-SPARQL, EP-SPARQL): sequences of groups, their conjunctions and disjunctions, and what must be
+absent."""
 
 from __future__ import annotations
 
@@ -41,13 +42,17 @@ STEP_FUNCTIONS = {
 knowledge about temporal intervals, CACM 26(11), 1983) by the names that Drools Fusion gives them."""
 
 
+INTERVAL_FUNCTIONS = ("getDURATION", "getSTARTTIME", "getENDTIME")
+"""The functions of EP-SPARQL: they are of the pattern in whose group they stand."""
+
+
 @dataclass(frozen=True)
 class StepCall:
-    """A function of the times of steps: ``start(?step)``, ``before(?step, ?other)``.
+    """A function of the times of steps: ``start(?step)``, ``before(?step, ?other)``, ``getDURATION()``.
 
     Attributes:
-        function: The name, one of `STEP_FUNCTIONS`.
-        steps: The names of the steps.
+        function: The name, one of `STEP_FUNCTIONS` or `INTERVAL_FUNCTIONS`.
+        steps: The names of the steps. `INTERVAL_FUNCTIONS` have none.
     """
 
     function: str
@@ -132,17 +137,40 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Operand:
+    """An operator of EP-SPARQL and the group behind it, ``SEQ { ... }``.
+
+    Attributes:
+        operator: ``SEQ``, ``EQUALS``, ``OPTIONALSEQ``, ``EQUALSOPTIONAL``, ``AND`` or ``UNION``.
+        to: The group.
+    """
+
+    operator: str
+    to: Occurrence
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def between(self) -> tuple[Part, ...]:
+        """What has to be, or must not be, between the two: EP-SPARQL has nothing of the kind."""
+        return ()
+
+    def __str__(self) -> str:
+        return f"{self.operator} {self.to}"
+
+
+@dataclass(frozen=True)
 class Chain:
     """Occurrences one after the other, ``{ ... } SEQ { ... } WITHIN length`` (integer ms).
 
     Attributes:
+        links: The links (CT-SPARQL), or the operands, from left to right (EP-SPARQL).
         preceded: What does not occur before, or None.
         followed: What does not occur behind, or None.
         within: The greatest time from begin to end, or None.
     """
 
     first: Occurrence
-    links: tuple[Link, ...] = ()
+    links: tuple[Link | Operand, ...] = ()
     preceded: Absence | None = None
     followed: Absence | None = None
     within: int | None = None
@@ -208,3 +236,14 @@ class TimePattern:
                 yield link.to.group
             if chain.followed is not None:
                 yield chain.followed.group
+
+
+@dataclass(frozen=True)
+class EventPattern(TimePattern):
+    """The element ``{ ... } SEQ { ... } EQUALS { ... }``: a pattern over time of EP-SPARQL, which has one chain."""
+
+
+def event_pattern(first: Group, operands: tuple[Operand, ...] = (), origin: Origin | None = None) -> EventPattern:
+    """Returns a pattern over time of EP-SPARQL."""
+    chain = Chain(Occurrence(first), operands, origin=origin)
+    return EventPattern((Conjunction((Conjunct(chain),)),), origin)
