@@ -166,6 +166,21 @@ EVENTS = [
     }
     for name, expected in (("right", "y,has,2"), ("wrong", "x,has,1"))
 ]
+EVENTS += [
+    {
+        "id": name,
+        "query": f"CONSTRUCT ?c has ?d WHERE {{ ?a gives ?b }} SEQ {{ ?e gives ?f }} FILTER ( {goals} )",
+        "background_facts": ["rdf_store(y,likes,'z')"],
+        "events_in_order": [["x", "gives", "1"], ["y", "gives", "2"], ["z", "gives", "3"]],
+        "expected_prolog": f"[stored_event(event(rdf({expected}),[_,_]))]",
+    }
+    for name, goals, expected in (
+        ("goals", "?b < ?f && write(?c) && rdf_store(?e,likes,?c) && ?d is (?f-?b)*10", "z,has,10"),
+        ("another store", "rdf_store(?a,likes,?c) && ?d is ?f-?b", "z,has,1"),
+        ("another bound", "?b > ?f && rdf_store(?e,likes,?c) && ?d is ?b", "z,has,1"),
+        ("a goal", "stores(?e,likes,?c) && ?d is ?f", "z,has,2"),
+    )
+]
 AVERAGES = {"tests": [{"id": "q", "query": "SELECT", "expected": [], "stream": {"urn:s": []}}]}
 UNSEEN: dict[str, tuple[str, dict[str, object], dict[str, str]]] = {
     "w3c-rdf-tests": (
@@ -187,7 +202,14 @@ UNSEEN: dict[str, tuple[str, dict[str, object], dict[str, str]]] = {
     "ep-sparql-etalis": (
         "ep-sparql-etalis",
         {"ep_sparql_tests.json": EVENTS},
-        {"right": "passed", "wrong": "failed"},
+        {
+            "right": "passed",
+            "wrong": "failed",
+            "goals": "passed",
+            "another store": "passed",
+            "another bound": "failed",
+            "a goal": "left out",
+        },
     ),
     "cqels": ("cqels", {"expected.json": AVERAGES}, {"q": "failed"}),
     "instans": (
