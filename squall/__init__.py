@@ -92,8 +92,8 @@ def compile(
         documents: The files of programs that programs import, by IRI. (`squall.streams.sources.documents.load` loads
             documents of data that a program names.)
         profile: The engine whose behaviour the system gets (`squall.model.profiles`).
-        output: The R2S operator of all programs: ``istream``, ``dstream`` or ``rstream``. None leaves it to the
-            profile, and then to the programs.
+        output: The R2S operator of all programs: ``istream``, ``dstream``, ``rstream`` or ``changes``. None leaves it
+            to the profile, and then to the programs.
         report: The report policy of all programs: a `Report`, or a text such as ``periodic:5s``
             (`squall.model.reports.parse_report`). None leaves it to the profile, and then to the programs.
         prefixes: Prefixes that all programs may use without declaring them, with their IRIs; or a file that declares

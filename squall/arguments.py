@@ -44,7 +44,7 @@ def check_compile(programs: Sequence[Any], arguments: Mapping[str, Any]) -> None
     _check(documents, Mapping | None, "`documents`", "a mapping of IRIs to files", "leave it out if there are none")
     check_prefixes(arguments["prefixes"])
     _check(arguments["profile"], str, "`profile`", "the name of a profile", "profiles: `squall list profiles`")
-    _check(arguments["output"], str | None, "`output`", _TEXT, "one of istream, dstream and rstream")
+    _check(arguments["output"], str | None, "`output`", _TEXT, "one of istream, dstream, rstream and changes")
     _check(arguments["report"], str | Report | None, "`report`", "a report policy", 'write `report="periodic:5s"`')
     _check(arguments["entailment"], str, "`entailment`", "the name of a regime", "one of none, rhodf and rdfs")
     _check(arguments["specialise"], bool, "`specialise`", "True or False", "write `specialise=True`")

@@ -41,11 +41,14 @@ class Output(NamedTuple, Generic[R]):
             `squall.rdf.ALWAYS` for what follows from static data alone.
         rule: The name of a rule that derives it: at that time (istream), or at some time since when it has held
             (dstream, rstream).
+        change: ``insert`` or ``delete``, of the R2S operator `changes`: whether it became true or ceased to be true.
+            ``""`` of the other operators, each of which outputs one of the two, or neither.
     """
 
     fact: R
     time: int
     rule: str
+    change: str = ""
 
 
 @runtime_checkable

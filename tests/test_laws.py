@@ -271,8 +271,8 @@ def _by_time(
 def test_the_oracle_satisfies_the_laws(system: System, events: list[Event], data: st.DataObject) -> None:
     changed = permuted(renamed(system), data)
     again = sorted(data.draw(st.permutations(events)), key=lambda event: event.time)
-    results = [(time, _named_as_before(item)) for time, item, _ in oracle.outputs(changed, [*again, *again[-1:]])]
-    assert Counter(results) == Counter((time, item) for time, item, _ in oracle.outputs(system, events))
+    results = [(time, _named_as_before(item)) for time, item, *_ in oracle.outputs(changed, [*again, *again[-1:]])]
+    assert Counter(results) == Counter((time, item) for time, item, *_ in oracle.outputs(system, events))
 
 
 @pytest.mark.parametrize("planner", ["greedy", "rete"])

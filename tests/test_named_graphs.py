@@ -57,7 +57,7 @@ def falling(query: str) -> System:
 
 
 def found_by(system: System, events: Sequence[Event], static: Sequence[Event] = ()) -> list[tuple[object, ...]]:
-    expected = Counter((time, str(item)) for time, item, _ in oracle.outputs(system, events, static))
+    expected = Counter((time, str(item)) for time, item, *_ in oracle.outputs(system, events, static))
     for planner in PLANNERS:
         outputs = list(squall.run(squall.plan(system, planner), events, static=static))
         assert Counter((out.time, str(out.fact)) for out in outputs) == expected
@@ -288,7 +288,7 @@ def test_what_a_program_streams_in_graphs_is_in_these(graph: str, expected: list
     request = f"REGISTER QUERY Asked AS SELECT ?g ?z {{ GRAPH {graph} {{ ?u :q ?z }} }}"
     parts = [squall.compile(PREFIX + text, lexer="csparql") for text in (result, request)]
     system = System(subsystems=(*parts,))
-    expected_of = Counter((time, str(item)) for time, item, _ in oracle.outputs(system, STREAM[:1]))
+    expected_of = Counter((time, str(item)) for time, item, *_ in oracle.outputs(system, STREAM[:1]))
     for planner in PLANNERS:
         outputs = list(squall.run(squall.plan(system, planner), STREAM[:1]))
         assert Counter((out.time, str(out.fact)) for out in outputs) == expected_of

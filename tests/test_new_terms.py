@@ -103,7 +103,7 @@ def test_each_solution_of_a_bag_has_terms_of_its_own(pattern: str, count: int) -
     facts = static(DATA)
     for planner in PLANNERS:
         outputs = list(squall.run(squall.plan(select, planner), [], static=facts, options=Options(seed=FIXED_SEED)))
-        assert timed(outputs) == Counter((time, str(item)) for time, item, _ in oracle.outputs(select, [], facts))
+        assert timed(outputs) == Counter((time, str(item)) for time, item, *_ in oracle.outputs(select, [], facts))
         columns = list(
             zip(*(output.fact.values for output in outputs if isinstance(output.fact, Solution)), strict=True)
         )
@@ -144,7 +144,7 @@ QUERIES = [
 def test_all_builders_create_the_same(query: str, output: str) -> None:
     system = system_of(query, "RANGE 5s", output)
     events = stream(EVENTS)
-    expected = Counter((time, str(item)) for time, item, _ in oracle.outputs(system, events))
+    expected = Counter((time, str(item)) for time, item, *_ in oracle.outputs(system, events))
     for planner in PLANNERS:
         plan = squall.plan(system, planner)
         assert timed(list(squall.run(plan, events, options=Options(seed=FIXED_SEED)))) == expected

@@ -78,7 +78,7 @@ def call(name: str, *arguments: Expression) -> Call:
 def lines(system: System, events: str, facts: str = "", output: str | None = None) -> list[str]:
     """Returns the outputs line by line."""
     outputs = replace(system, output=output) if output else system
-    return [show(time, item) for time, item, _ in oracle.outputs(outputs, stream(events), static(facts))]
+    return [show(time, item) for time, item, *_ in oracle.outputs(outputs, stream(events), static(facts))]
 
 
 COPY = part("?x :p ?y", **makes("?x :q ?y"))
@@ -149,7 +149,7 @@ def test_unread_facts_make_no_instant() -> None:
     named = replace(COPY, sources=(Source(term(":s")[1:-1]),), output="rstream")
     assert lines(named, "1 @:s :a :p :b\n2 :c :p :d") == ["1 :a :q :b"]
     events = [*stream("1 :a :p :b"), heartbeat(9)]
-    assert [time for time, _, _ in oracle.outputs(replace(COPY, output="rstream"), events)] == [1]
+    assert [time for time, *_ in oracle.outputs(replace(COPY, output="rstream"), events)] == [1]
 
 
 def test_the_last_so_many_triples_duplicates_counted() -> None:
@@ -429,7 +429,7 @@ def aggregate(kind: str, expression: Expression | None = Y, **remainder: Any) ->
     ],
 )
 def test_aggregates(system: System, facts: str, expected: str) -> None:
-    ((_, solution, _),) = oracle.outputs(system, stream(f"1 :a :p {facts}"))
+    ((_, solution, *_),) = oracle.outputs(system, stream(f"1 :a :p {facts}"))
     assert isinstance(solution, Solution)
     assert solution.values == (term(expected) if expected else None,)
 
@@ -449,7 +449,7 @@ def test_aggregates(system: System, facts: str, expected: str) -> None:
 def test_distinct_aggregates(kind: str, distinct: bool, expected: str) -> None:
     """Both :a and :b have the value 1; the multiplicity of a solution in the bag is how often it counts."""
     grouping = Grouping((), (Aggregate(Z, kind, Y, distinct),))
-    ((_, solution, _),) = oracle.outputs(
+    ((_, solution, *_),) = oracle.outputs(
         part("?x :p ?y", grouping=grouping, **selects("z")), stream("0 :a :p 1 , 2 .\n0 :b :p 1")
     )[-1:]
     assert isinstance(solution, Solution)

@@ -19,7 +19,7 @@ from squall.rdf import ALWAYS, FOREVER, Atom, Solution, Triple
 from tests.laws import examples_of
 from tests.snapshots import INSTANTS, ONE, REL, A, Advance, B, C, at, courses, forget
 
-OUTPUTS = ("istream", "dstream", "rstream")
+OUTPUTS = ("istream", "dstream", "rstream", "changes")
 CHANGE, NONEMPTY, PERIODIC = Report("change"), Report("nonempty"), Report("periodic", 3)
 TIMES = (ALWAYS, *range(2 * len(INSTANTS)))
 """The instants at which anything may begin or end."""
@@ -43,15 +43,19 @@ def answer(taken: Iterable[Delta], instant: int) -> Counter[object]:
 def expected_outputs(
     output: str, report: Report, taken: Sequence[Delta], now: int, instants: Sequence[int]
 ) -> Counter[object]:
-    """Returns the expected outputs up to a time: (time, fact)."""
+    """Returns the expected outputs up to a time: (time, fact, change)."""
     times = instants if output == "rstream" else _reported(report, TIMES)
     results: Counter[object] = Counter()
     before: Counter[object] = Counter()
     for time in (time for time in times if time <= now):
         holds = answer(taken, time)
-        changed = {"istream": holds - before, "dstream": before - holds, "rstream": holds}[output]
+        changed = {
+            "istream": {"": holds - before}, "dstream": {"": before - holds}, "rstream": {"": holds},
+            "changes": {"delete": before - holds, "insert": holds - before},
+        }[output]  # fmt: skip
         if output != "rstream" or report.policy != "change" or holds != before:
-            results.update({(time, fact): count for fact, count in changed.items()})
+            for change, counts in changed.items():
+                results.update({(time, fact, change): count for fact, count in counts.items()})
         before = holds
     return results
 
@@ -106,10 +110,12 @@ def test_it_outputs_the_answer_as_time_advances(
         assert all(passed < out.time <= step.now for out in result)
         outputs += result
         passed = step.now
-        assert Counter((out.time, out.fact) for out in outputs) == expected_outputs(
+        assert Counter((out.time, out.fact, out.change) for out in outputs) == expected_outputs(
             output, report, deltas, passed, instants
         )
     assert [out.time for out in outputs] == sorted(out.time for out in outputs)
+    changes = [(out.time, out.change) for out in outputs]
+    assert changes == sorted(changes), "of an instant, deletions come before insertions"
     # A solution that becomes more may name a rule since which it is one.
     at_once = kind == "facts" and output == "istream" and report.policy != "periodic"
     _is_made_by_a_maker(outputs, deltas, now=at_once)
@@ -142,7 +148,9 @@ def test_another_instance_resumes_from_its_state(output: str, course: list[Advan
         outputs += op.flush(step.now, [time for time in TIMES if passed < time <= step.now])
         store += [delta for _, state in op.drain_changelog() for delta in state]
         passed = step.now
-    assert Counter((out.time, out.fact) for out in outputs) == expected_outputs(output, Report(), deltas, passed, TIMES)
+    assert Counter((out.time, out.fact, out.change) for out in outputs) == expected_outputs(
+        output, Report(), deltas, passed, TIMES
+    )
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
@@ -283,7 +291,7 @@ def test_an_append_only_answer_is_output_when_it_arrives(
             if forgets:
                 forget(op, step.now)
         deltas += step.batch
-    assert Counter((out.time, out.fact) for out in outputs) == expected_outputs(
+    assert Counter((out.time, out.fact, out.change) for out in outputs) == expected_outputs(
         "istream", Report(), deltas, max(TIMES), ()
     )
     assert [out.time for out in outputs] == sorted(out.time for out in outputs)
@@ -308,7 +316,7 @@ def test_append_only_facts_resume_from_their_state(spans: list[tuple[str, int, i
         outputs += op.flush(step.now)
         store += [delta for _, state in op.drain_changelog() for delta in state]
         deltas += step.batch
-    assert Counter((out.time, out.fact) for out in outputs) == expected_outputs(
+    assert Counter((out.time, out.fact, out.change) for out in outputs) == expected_outputs(
         "istream", Report(), deltas, max(TIMES), ()
     )
 
@@ -333,7 +341,7 @@ def test_append_only_solutions_resume_from_their_state(
         changes = [changes for slot, part in op.drain_changelog() for changes in part if slot == 0]
         store = compact_deltas([*store, *changes], step.now) if compacts else [*store, *changes]
         deltas += step.batch
-    assert Counter((out.time, out.fact) for out in outputs) == expected_outputs(
+    assert Counter((out.time, out.fact, out.change) for out in outputs) == expected_outputs(
         "istream", Report(), deltas, max(TIMES), ()
     )
 

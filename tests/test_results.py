@@ -214,6 +214,7 @@ OUTPUTS = st.builds(
     st.sampled_from([ROW, a_triple("s"), Atom(iri(E + "r"), (iri(E + "a"),))]),
     st.integers(0, 3),
     st.sampled_from(["q", "r"]),
+    st.just(""),
 )
 
 
@@ -358,7 +359,7 @@ def test_a_sink_is_truncated_to_a_mark(tmp_path: Path) -> None:
 TRIPLES = st.builds(Triple, IRIS | BLANKS, IRIS, IRIS | BLANKS | LITERALS)
 RULES = st.sampled_from(["r", "a rule, 2", E + "out", "ä{b}"])
 TIMES = st.sampled_from([ALWAYS, -1, 0, 1500, 253402300800000])
-MADE = st.lists(st.builds(Output, TRIPLES, TIMES, RULES), max_size=8).map(
+MADE = st.lists(st.builds(Output, TRIPLES, TIMES, RULES, st.just("")), max_size=8).map(
     lambda found: sorted(found, key=lambda one: one.time)
 )
 

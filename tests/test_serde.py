@@ -95,12 +95,13 @@ OTHERS = st.one_of(
     st.builds(Boolean, st.booleans()),
     st.builds(lambda names: Evaluated(tuple(names)), st.lists(st.sampled_from("xy"), unique=True)),
 )
+CHANGES = st.sampled_from(("", "insert", "delete"))
 
 
 @given(
     st.one_of(
         [
-            st.lists(st.builds(Output, facts, st.integers(ALWAYS, FOREVER), names))
+            st.lists(st.builds(Output, facts, st.integers(ALWAYS, FOREVER), names, CHANGES))
             for facts, names in product((TRIPLES, st.one_of(TRIPLES, OTHERS)), (st.just("r"), NAMES))
         ]
     ),

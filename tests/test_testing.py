@@ -204,7 +204,7 @@ def test_a_case_may_name_the_file_of_its_program(tmp_path: Path) -> None:
 
 def _oracle(system: System, events: str, facts: str = "") -> list[str]:
     outputs = oracle.outputs(system, stream(events), static(facts))
-    return [f"{show(time, fact)} {','.join(sorted(names))}" for time, fact, names in outputs]
+    return [f"{show(time, fact)} {','.join(sorted(names))}" for time, fact, names, _ in outputs]
 
 
 def test_oracle_joins() -> None:
@@ -307,7 +307,7 @@ def test_oracle_atoms_and_streams() -> None:
     )
     fitting, other = Atom(term(":r"), tuple(map(term, (":a", ":b", ":a")))), Atom(term(":r"), (term(":a"),))
     events = [Event(1, (fitting, other, *stream("1 :a :p :b")[0].facts), "http://example.org/s"), Event(2, (fitting,))]
-    assert oracle.outputs(rule, events) == [(1, Atom(term(":t"), (term(":b"),)), frozenset({"r"}))]
+    assert oracle.outputs(rule, events) == [(1, Atom(term(":t"), (term(":b"),)), frozenset({"r"}), "")]
 
 
 def test_an_atom_is_written_as_it_is_shown() -> None:

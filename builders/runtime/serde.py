@@ -7,7 +7,7 @@ import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import islice, repeat
 from typing import NamedTuple, cast
 
 from squall.builders.runtime.zset import Delta, Row, answer_row, new_tuple, row_fact, triple
@@ -27,6 +27,9 @@ _OUTPUTS_PER_BLOCK = 1000
 _INTEGER_BYTES = 8
 """The bytes of an integer."""
 _output = cast(Callable[[Sequence[object]], Output], partial(new_tuple, Output))
+_CHANGE_MARKS = {"delete": "\1", "insert": "\2"}
+"""The first characters of the strings of changes. Sorted by their strings, deletions come before insertions."""
+_CHANGES = {mark: change for change, mark in _CHANGE_MARKS.items()}
 
 
 def pack(row: Sequence[str | None]) -> str:
@@ -126,6 +129,8 @@ def unpack(text: str) -> Row:
 
 def pack_output(output: Output) -> str:
     """Returns an output without its time as one string."""
+    if output.change:
+        return _CHANGE_MARKS[output.change] + pack_output(output._replace(change=""))
     fact = output.fact
     if isinstance(fact, Triple):  # most outputs are triples
         return pack((*fact, output.rule))
@@ -135,8 +140,8 @@ def pack_output(output: Output) -> str:
 
 def pack_outputs(outputs: Sequence[Output]) -> list[str]:
     """Returns several outputs without their times as strings. For triples alone, it takes half the time."""
-    if {type(output.fact) for output in outputs} == {Triple}:
-        texts = ["\n".join((*fact, rule)) for fact, _, rule in outputs]
+    if {(type(output.fact), output.change) for output in outputs} == {(Triple, "")}:
+        texts = ["\n".join((*fact, rule)) for fact, _, rule, _ in outputs]
         if sum(text.count("\n") for text in texts) == _LINE_FEEDS_PER_TRIPLE * len(texts):
             return texts
     return list(map(pack_output, outputs))
@@ -147,6 +152,8 @@ def unpack_output(text: str, time: int) -> Output:
     if text[0] in _TRIPLE_STARTS:  # a triple, as most are
         *terms, maker = text.split("\n")
         return Output(triple(terms), time, maker)
+    if (change := _CHANGES.get(text[0])) is not None:
+        return unpack_output(text[1:], time)._replace(change=change)
     *cells, rule = unpack(text)
     if cells[0] == _EVALUATED_TAG:
         return Output(Evaluated(tuple(map(str, cells[1:]))), time, str(rule))
@@ -161,6 +168,6 @@ def unpack_outputs(answers: Iterable[tuple[int, int, str]]) -> Iterator[Output]:
         if {text[:1] for text in texts} <= _TRIPLE_STARTS:
             cells = "\n".join(texts).split("\n")
             *terms, rules = (cells[first :: _LINE_FEEDS_PER_TRIPLE + 1] for first in range(_LINE_FEEDS_PER_TRIPLE + 1))
-            yield from map(_output, zip(map(triple, zip(*terms, strict=True)), times, rules, strict=True))
+            yield from map(_output, zip(map(triple, zip(*terms, strict=True)), times, rules, repeat("")))
         else:
             yield from map(unpack_output, texts, times)

@@ -15,7 +15,7 @@ from squall.builders.spark.store import Store
 from squall.contracts import Folder
 from squall.errors import BuilderError, SquallError
 from squall.plan import Plan
-from squall.streams.formats.output_formats import LINES
+from squall.streams.formats.output_formats import CHANGES, LINES
 from squall.streams.sinks.folders import COLUMNS
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ def check(plan: Plan, folder: Folder) -> None:
     elif folder.types is not None:
         hint = f"formats that have: {', '.join(COLUMNS)}"
         raise BuilderError(f"the format `{folder.format}` has no columns to be typed", hint=hint)
+    if any(op.output == "changes" for _, op in plan.sinks) and folder.format not in (*COLUMNS, *CHANGES):
+        hint = f"formats that do: {', '.join((*COLUMNS, 'ndjson'))}"
+        raise BuilderError(f"`{folder.format}` does not say whether an output is inserted or deleted", hint=hint)
     if folder.format == "csv" and folder.types is None:
         hint = "`--typed '*=string'` takes their lexical forms; parquet and json tell terms whole"
         raise BuilderError("csv cannot tell terms whole", hint=hint)

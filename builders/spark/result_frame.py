@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow
@@ -28,27 +28,36 @@ TERM = "struct<lexical: string, datatype: string, language: string>"
 EVERY = {"time": "long", "place": "int", "rule": "string"}
 """The columns of every output: its time (integer ms, null for what always holds); its position, from 1 on, among the
 ordered outputs of its time, else 0; its rule."""
+CHANGE = {"change": "string"}
+"""The column behind these of outputs by `changes`: ``insert`` or ``delete``."""
 _TERM = pyarrow.struct([(name, pyarrow.string()) for name in ("lexical", "datatype", "language")])
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The columns of a plan's outputs: those in `names`, each a term, then those of `EVERY`.
+    """The columns of a plan's outputs: those in `names`, each a term, then those of `EVERY`, and of `CHANGE`.
 
     Attributes:
         names: the names of the columns of terms.
         asks: whether the only column is the boolean answer of an ASK query.
+        changes: whether the outputs are insertions and deletions (`changes`).
     """
 
     names: tuple[str, ...]
     asks: bool = False
+    changes: bool = False
+
+    @property
+    def common(self) -> dict[str, str]:
+        """The columns that do not depend on the query, and their types."""
+        return EVERY | CHANGE if self.changes else EVERY
 
     @property
     def schema(self) -> str:
         """The schema as Spark's DDL."""
         kind = "boolean" if self.asks else TERM
         cells = (f"`{name}` {kind}" for name in self.names)
-        return ", ".join([*cells, *(f"{name} {kind}" for name, kind in EVERY.items())])
+        return ", ".join([*cells, *(f"{name} {kind}" for name, kind in self.common.items())])
 
     def cells(self, output: Output) -> tuple[Any, ...]:
         """Returns the cells of an output in the columns of `names`. Raises BuilderError for an atom."""
@@ -73,14 +82,18 @@ def shape(plan: Plan) -> Shape:
     Raises:
         BuilderError: the plan's programs have different columns, or two columns have the same name to Spark.
     """
-    shapes = {_shape(plan, end) for node, _ in plan.sinks for end in _ends(plan, node.id)}
+    shapes = {
+        replace(_shape(plan, end), changes=op.output == "changes")
+        for node, op in plan.sinks
+        for end in _ends(plan, node.id)
+    }
     if len(shapes) != 1:
         raise BuilderError(
             f"a DataFrame has the columns of one query: {' and '.join(sorted(map(_shape_text, shapes)))} differ",
             hint="make a plan for each of them",
         )
     columns = shapes.pop()
-    names = list(EVERY)
+    names = list(columns.common)
     for name in columns.names:
         if name.lower() in names:
             raise BuilderError(f"there would be two columns `{name}`", hint="give the variable another name (`AS`)")
@@ -107,7 +120,8 @@ def _shape(plan: Plan, id: str) -> Shape:
 
 
 def _shape_text(shape: Shape) -> str:
-    return f"({', '.join(shape.names)})"
+    change = (*CHANGE,) if shape.changes else ()
+    return f"({', '.join((*shape.names, *change))})"
 
 
 def is_ordered(plan: Plan) -> bool:
@@ -145,11 +159,12 @@ def _batch(batch: pyarrow.RecordBatch, columns: Shape) -> pyarrow.RecordBatch:
         output = unpack_output(record.row, record.start)
         if not isinstance(output.fact, Evaluated):
             time = None if output.time == ALWAYS else output.time
-            rows.append((*columns.cells(output), time, record.weight, output.rule))
+            change = (output.change,) if columns.changes else ()
+            rows.append((*columns.cells(output), time, record.weight, output.rule, *change))
     kinds = [pyarrow.bool_() if columns.asks else _TERM for _ in columns.names]
-    kinds += [pyarrow.int64(), pyarrow.int32(), pyarrow.string()]
+    kinds += [pyarrow.int64(), pyarrow.int32(), pyarrow.string(), *([pyarrow.string()] if columns.changes else [])]
     arrays = [pyarrow.array([row[number] for row in rows], type=kind) for number, kind in enumerate(kinds)]
-    return pyarrow.RecordBatch.from_arrays(arrays, names=[*columns.names, *EVERY])
+    return pyarrow.RecordBatch.from_arrays(arrays, names=[*columns.names, *columns.common])
 
 
 def _cell(term: Term | None) -> dict[str, str | None] | None:

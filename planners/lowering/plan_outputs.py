@@ -7,6 +7,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import NamedTuple
 
+from squall.errors import PlannerError
 from squall.model import (
     Ask,
     Construct,
@@ -112,6 +113,9 @@ def _sink_specs(system: System, ends: Iterable[RuleOutput]) -> dict[OutputSpec, 
         for rule in spec.rules if spec.stream else ():
             for shape, graph in stream_shapes(rule, spec.stream):
                 shapes_by_stream.setdefault(spec.stream, Shapes()).add(shape, graph)
+        if spec.stream and spec.output == "changes":
+            hint = "output it by `istream`, `dstream` or `rstream`"
+            raise PlannerError(f"the derived stream <{spec.stream}> cannot be output by `changes`", hint=hint)
     return {spec: _sink_spec_of(spec, shapes_by_stream) for spec in dict.fromkeys(end.spec for end in ends)}
 
 

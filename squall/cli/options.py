@@ -163,8 +163,9 @@ WINDOW = cloup.option(
     "RANGE 10s STEP 5s ORIGIN 2s (or FIRST), TRIPLES 100, TRIPLES 9 STEP 3.  [default: unbounded]",
 )  # fmt: skip
 OUTPUT = cloup.option(
-    "--output", type=click.Choice(["istream", "rstream", "dstream"]),
-    help="Emit what is new, all that holds, or what has ceased to hold.  [default: as the program says]",
+    "--output", type=click.Choice(["istream", "rstream", "dstream", "changes"]),
+    help="Emit what is new, all that holds, what has ceased to hold, or what has ceased to hold and what is new.  "
+    "[default: as the program says]",
 )  # fmt: skip
 REPORT = cloup.option(
     "--report", metavar="POLICY", shell_complete=completers.names("close", "change", "nonempty", "periodic:"),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from squall.errors import UsageError
 
 if TYPE_CHECKING:
-    from squall.model import System
+    from squall.model import Consequence, System
     from squall.streams import Sink
 
 
@@ -71,6 +71,8 @@ def _typed(text: str) -> tuple[str, str]:
 def _fitting_format(system: System) -> str:
     """Returns the format of standard output if none is given."""
     queries, graph_rules = _output_kinds(system)
+    if not queries and any("changes" in own for own in _operators(system).values()):
+        return "rdfp"
     return "table" if queries else "nq" if graph_rules else "nt"
 
 
@@ -90,9 +92,14 @@ def _output_kinds(system: System) -> tuple[list[System], list[System]]:
 
 def _check_format(sink: Sink, system: System) -> None:
     """Raises UsageError if the format cannot hold what the program outputs."""
-    from squall.streams.formats.output_formats import NO_GRAPHS, NO_SOLUTIONS
+    from squall.streams.formats.evaluations import CHANGES_HINT
+    from squall.streams.formats.output_formats import CHANGES, NAMES, NO_GRAPHS, NO_SOLUTIONS
 
     format = getattr(sink, "format", "")
+    changing = [name for name, own in _operators(system).items() if "changes" in own]
+    if changing and format in NAMES and format not in CHANGES:
+        problem = f"`{format}` does not say whether an output of `{changing[0]}` is inserted or deleted"
+        raise UsageError(f"{problem} (`--output changes`)", hint=CHANGES_HINT)
     queries, graph_rules = _output_kinds(system)
     if queries and format in NO_SOLUTIONS:
         hint = "write them as a table, ndjson, csv or tsv: `--format table`, or `--sink` with such an extension"
@@ -140,25 +147,59 @@ def _is_by_query(sink: Sink) -> bool:
 
 def _columns(system: System) -> dict[str, set[tuple[str, ...]]]:
     """Returns the columns that the outputs of each rule and query have in a table, by name."""
-    from squall.model import Ask, AtomPattern, Construct, Insert, Select, rules
+    from squall.model import rules
+
+    columns: dict[str, set[tuple[str, ...]]] = {}
+    operators = _operators(system)
+    for rule in rules(system):
+        changes = {("change",) if operator == "changes" else () for operator in operators.get(rule.name, ())}
+        own = {names for end in rule.consequences for names in _columns_of(end)}
+        columns.setdefault(rule.name, set()).update((*change, *names) for change in changes for names in own)
+    return {name: own for name, own in columns.items() if own}
+
+
+def _columns_of(consequence: Consequence) -> Iterator[tuple[str, ...]]:
+    """Yields the columns of what a consequence outputs."""
+    from squall.model import Ask, AtomPattern, Construct, Insert, Select
     from squall.rdf import QUAD
     from squall.streams.formats.encoders import FACT_COLUMNS
 
-    columns: dict[str, set[tuple[str, ...]]] = {}
-    for rule in rules(system):
-        own = columns.setdefault(rule.name, set())
-        for end in rule.consequences:
-            match end:
-                case Select(variables=variables):
-                    own.add(tuple(map(str, variables)))
-                case Ask():
-                    own.add(("boolean",))
-                case Construct(template=template, internal=False):
-                    in_graphs = (isinstance(part, AtomPattern) and part.relation == QUAD for part in template)
-                    own |= {(*FACT_COLUMNS, "graph") if in_graph else FACT_COLUMNS for in_graph in in_graphs}
-                case Insert():
-                    own.add(FACT_COLUMNS)
-    return {name: own for name, own in columns.items() if own}
+    match consequence:
+        case Select(variables=variables):
+            yield tuple(map(str, variables))
+        case Ask():
+            yield ("boolean",)
+        case Construct(template=template, internal=False):
+            in_graphs = (isinstance(part, AtomPattern) and part.relation == QUAD for part in template)
+            yield from ((*FACT_COLUMNS, "graph") if in_graph else FACT_COLUMNS for in_graph in in_graphs)
+        case Insert():
+            yield FACT_COLUMNS
+
+
+def _operators(system: System) -> dict[str, set[str]]:
+    """Returns the R2S operators by which the outputs of each rule and query are output, by name."""
+    from squall.model import output_specs
+
+    operators: dict[str, set[str]] = {}
+    for spec in output_specs(system):
+        for name in (spec.name,) if spec.name else (rule.name for rule in spec.rules):
+            operators.setdefault(name, set()).add(spec.output)
+    return operators
+
+
+def _check_single_log(system: System, format: str) -> None:
+    """Raises UsageError if a log is to have the changes of an answer beside the outputs of another one.
+
+    Both may have the same fact: one would delete what the other still has.
+    """
+    from squall.model import output_specs
+
+    specs = [spec for spec in output_specs(system) if spec.rules and not spec.internal]
+    if len(specs) > 1 and any(spec.output == "changes" for spec in specs):
+        first, second, *_ = sorted(spec.name or spec.rules[0].name for spec in specs)
+        hint = "write a file for each query and instant: `--sink 'changes-{time}-{query}." + f"{format}'`, or `ndjson`"
+        problem = f"`{format}` cannot hold the answers of both `{first}` and `{second}`"
+        raise UsageError(f"{problem}: one would delete what the other still has", hint=hint)
 
 
 def _declare_retractions(sink: Sink, system: System) -> None:
@@ -168,19 +209,21 @@ def _declare_retractions(sink: Sink, system: System) -> None:
         UsageError: The format is a log of changes (RDF Patch), but an output is none, or has a name that does not show
             what it is.
     """
-    from squall.model import output_specs
+    from squall.streams.formats.output_formats import LOGS
     from squall.streams.sinks import SupportsRetractions
 
-    operators: dict[str, set[str]] = {}
-    for spec in output_specs(system):
-        for name in (spec.name,) if spec.name else (rule.name for rule in spec.rules):
-            operators.setdefault(name, set()).add(spec.output)
-    for name, own in operators.items() if getattr(sink, "format", "") == "rdfp" else ():
+    operators = _operators(system)
+    format = getattr(sink, "format", "")
+    for name, own in operators.items() if format in LOGS else ():
         if "rstream" in own:
-            hint = "write what changes: `--output istream`, or `dstream`; or whole answers: `trig`, `nq-messages`"
-            raise UsageError(f"`{name}` outputs whole answers (rstream), and `rdfp` is a log of changes", hint=hint)
+            hint = "write what changes: `--output istream`, `dstream`, or both: `changes`; or whole answers: `trig`, "
+            hint += "`nq-messages`"
+            raise UsageError(f"`{name}` outputs whole answers (rstream), and `{format}` is a log of changes", hint=hint)
         if len(own) > 1:
             hint = "give them different names, or write `trig`"
-            raise UsageError(f"`{name}` is both an istream and a dstream, which `rdfp` has to distinguish", hint=hint)
+            both = " and ".join(f"an {operator}" if operator == "istream" else operator for operator in sorted(own))
+            raise UsageError(f"`{name}` is both {both}, which `{format}` has to distinguish", hint=hint)
+    if format in LOGS and not _is_by_query(sink):
+        _check_single_log(system, format)
     if isinstance(sink, SupportsRetractions):
         sink.set_retracting(frozenset(name for name, own in operators.items() if own == {"dstream"}))

@@ -17,7 +17,7 @@ class OutputSpec:
 
     Attributes:
         rules: The rules.
-        output: The R2S operator; see `System`.
+        output: The R2S operator; see `System`. A derived stream has no deletions: it inherits `changes` as `istream`.
         report: The report policy; see `System`.
         stream: The derived stream of the answer, or ``""``.
         name: The name under which all facts are output (a query). ``""``: each fact has the name of a rule that derives
@@ -51,9 +51,10 @@ def _output_specs(system: System, enclosing: OutputSpec, nested: bool = False) -
     own = tuple(_own_rules(system))
     names = {rule.name for rule in own if _makes_facts(rule)}
     name = names.pop() if nested and len(names) == 1 else ""
+    inherited = "istream" if system.stream and enclosing.output == "changes" else enclosing.output
     spec = OutputSpec(
         own,
-        system.output or enclosing.output,
+        system.output or inherited,
         system.report or enclosing.report,
         system.stream,
         name,

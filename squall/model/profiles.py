@@ -25,8 +25,8 @@ from squall.model.jena_negation import evaluate_negation_once
 from squall.model.windowing import separate_inserted_graphs
 from squall.model.windows import LANDMARK, Window
 
-R2S_OPERATORS = ("istream", "dstream", "rstream")
-"""The relation-to-stream operators: what is new, what has ended, and all that holds."""
+R2S_OPERATORS = ("istream", "dstream", "rstream", "changes")
+"""The relation-to-stream operators: what is new, what has ended, all that holds, and what has ended and is new."""
 
 
 def _same_system(system: System) -> System:
@@ -169,7 +169,8 @@ def apply_profile(
         windows: Windows by stream.
         removals: Whether streams may carry removals.
         report: The report policy. None leaves it to the profile, and then to the program.
-        output: The R2S operator. None leaves it to the profile, and then to the program.
+        output: The R2S operator. None leaves it to the profile, and then to the program. Derived streams, which have
+            no deletions, keep theirs under `changes`.
 
     Raises:
         UsageError: There is no such profile or R2S operator.
@@ -208,6 +209,8 @@ def _with_output(system: System, report: Report | None, output: str | None, empt
     if not whole:
         return replace(system, subsystems=subsystems)
     policy = report or system.report or (CLOSE if empty else None)
+    if output == "changes" and system.stream:
+        output = None
     return replace(
         system,
         report=replace(policy, empty=policy.empty or empty) if policy is not None else None,

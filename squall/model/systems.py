@@ -57,7 +57,7 @@ class System:
         consequences: What each solution derives. In a part, `Select` says which variables are visible from outside.
         subsystems: They stand beside each other (the rules of a rule set) and are never joined.
         reentrant: Whether the systems that it belongs with read its consequences.
-        output: The R2S operator of the answer: ``istream``, ``dstream`` or ``rstream``.
+        output: The R2S operator of the answer: ``istream``, ``dstream``, ``rstream`` or ``changes``.
         report: The evaluation instants of the answer (docs/semantics.md, section 4). None for `output` or `report`
             means that of the enclosing system; of a program, ``istream`` and `CLOSE`. A system that has one of them, or
             a `stream`, has an answer of its own (`output_specs`).

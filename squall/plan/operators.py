@@ -664,7 +664,7 @@ class Sink(Traits):
     Facts are a set, solutions a bag. There is one sink for each output specification (`squall.model.OutputSpec`).
 
     Attributes:
-        output: ``istream``, ``dstream`` or ``rstream``.
+        output: ``istream``, ``dstream``, ``rstream`` or ``changes``.
         distinct: Whether its inputs may bring a fact more than once, so that the node has to remember what it has
             output.
         report: See `squall.model.Report`.

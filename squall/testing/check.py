@@ -52,7 +52,7 @@ def run(
         lexer: The language of a program that is a text.
         planner: A planner or its name.
         builder: A builder or its name.
-        output: The R2S operator (istream, dstream, rstream); None leaves that of the program.
+        output: The R2S operator (istream, dstream, rstream, changes); None leaves that of the program.
         prefixes: Prefixes of a program that is a text or a path, as for `squall.compile`.
     """
     system = program if isinstance(program, System) else squall.compile(program, lexer=lexer, prefixes=prefixes)
@@ -106,10 +106,14 @@ def assert_as_oracle(
 ) -> None:
     """Fails unless the outputs are those of the oracle, each made by a rule that does make it, in the order of time."""
     expected = oracle.outputs(system, events, static_facts)
-    differs = difference(((out.time, out.fact) for out in outputs), ((time, fact) for time, fact, _ in expected))
-    assert not differs, f"the oracle misses (-) and does not expect (+):\n{differs}"
+    for kind in ("", "delete", "insert"):
+        differs = difference(
+            ((out.time, out.fact) for out in outputs if out.change == kind),
+            ((time, fact) for time, fact, _, change in expected if change == kind),
+        )
+        assert not differs, f"the oracle misses (-) and does not expect (+) {kind or 'output'}:\n{differs}"
     makers: dict[Timed, frozenset[str]] = {}
-    for time, fact, names in expected:
+    for time, fact, names, _ in expected:
         makers[time, fact] = makers.get((time, fact), frozenset()) | names
     for out in outputs:
         names = makers.get((out.time, out.fact), frozenset((out.rule,)))
@@ -119,7 +123,7 @@ def assert_as_oracle(
     )
     if _is_ordered(system):
         assert _solutions((out.time, out.fact) for out in outputs) == _solutions(
-            (time, item) for time, item, _ in expected
+            (time, item) for time, item, *_ in expected
         ), "the solutions of an instant have to come in the order of the query"
 
 

@@ -55,7 +55,7 @@ from squall.rdf import Event, Term
 from squall.testing.check import Losses, assert_as_oracle, assert_outputs, outputs
 from squall.testing.compare import difference
 from squall.testing.strategies import event_streams, static_data, systems
-from squall.testing.streams import static, stream, term, timed
+from squall.testing.streams import show, static, stream, term, timed
 
 
 class _Suite:
@@ -321,6 +321,16 @@ class BuilderSuite(_Suite):
             _binary("a", AntiJoin(((0, 0),)), "l", "r", (0,), (0,)), _emit("a", 0, ":q", 1), output=output,
         )  # fmt: skip
         self.expect(plan, "1 :a :p :b\n2 :c :p :d\n3 :a :r :x\n5 :a :p :late\n5 :e :p :f", expected)
+
+    def test_changes_are_deletions_and_then_insertions(self) -> None:
+        plan = _ending(
+            _read(), _match("l", 0, ":p", 1), _match("r", 0, ":r", None),
+            _binary("a", AntiJoin(((0, 0),)), "l", "r", (0,), (0,)), _emit("a", 0, ":q", 1), output="changes",
+        )  # fmt: skip
+        outputs = self.run_plan(plan, [stream("1 :a :p :b\n3 :a :r :x\n3 :c :p :d\n5 :c :r :x")], ())
+        assert [(show(out.time, out.fact), out.change) for out in outputs] == [
+            ("1 :a :q :b", "insert"), ("3 :a :q :b", "delete"), ("3 :c :q :d", "insert"), ("5 :c :q :d", "delete"),
+        ]  # fmt: skip
 
     def test_condition(self) -> None:
         plan = _ending(

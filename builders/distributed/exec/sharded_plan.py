@@ -391,7 +391,9 @@ class ShardTask:
         if event_loop.update_steps:
             event_loop.update_steps.expect_events(times)
         for number, output in enumerate(self._outputs(event_loop, ordered_events(arrived))):
-            yield Answer(pack_output(output), output.time, number.to_bytes(_POSITION_BYTES, "big"))
+            # Each shard outputs deletions first; among the outputs of all shards they have to come first, too.
+            position = output.change.encode() + number.to_bytes(_POSITION_BYTES, "big")
+            yield Answer(pack_output(output), output.time, position)
         if self.state.keep:
             for id, slot, deltas in self._state_deltas(event_loop, previous_state):
                 for first in range(0, len(deltas), ROWS_PER_BATCH):

@@ -1,4 +1,4 @@
-"""Outputs of a plan: the answer as a stream, by an R2S operator (istream, dstream, rstream)."""
+"""Outputs of a plan: the answer as a stream, by an R2S operator (istream, dstream, rstream, changes)."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from squall.rdf import ALWAYS, FOREVER, Evaluated, Triple
 from squall.rdf.row_tags import RANK_SEPARATOR, SOLUTION_TAG
 
 _START: Callable[[Delta], Any] = itemgetter(-3)
+_SIGNS = {"istream": ((1, ""),), "dstream": ((-1, ""),), "changes": ((-1, "delete"), (1, "insert"))}
+"""The signs of the changes that an R2S operator outputs, in this order, each with the `change` of the outputs."""
 _TRIPLE_DELTA_CELLS = len(Triple._fields) + 4
 """The number of cells in the delta of a triple, with its rule and validity."""
 
@@ -29,7 +31,7 @@ class OutputOperator(EventTimeOperator):
     """The answer of a plan, with facts as a set and solutions as a bag, emitted as time passes.
 
     It counts how often each row is in the answer at the watermark, and knows when that will change. It emits what
-    enters the answer at an instant (istream), what leaves it (dstream), or the whole answer (rstream).
+    enters the answer at an instant (istream), what leaves it (dstream), both (changes), or the whole answer (rstream).
     """
 
     kind = "output"
@@ -128,12 +130,14 @@ class OutputOperator(EventTimeOperator):
             deque(self._apply_change(change), maxlen=0)
 
     def _changed(self, time: int, change: Change) -> list[Output]:
-        """Applies a change and returns what it adds to the answer (istream) or removes from it (dstream)."""
+        """Applies a change and returns what it adds to the answer (istream), removes from it (dstream), or first what
+        it removes and then what it adds (changes)."""
         outputs: list[Output] = []
-        sign = 1 if self.output == "istream" else -1
-        for row, many, rule in self._apply_change(change):
-            if many * sign > 0:
-                outputs += [Output(row_fact(row), time, self.name or rule)] * (many * sign)
+        changed_rows = list(self._apply_change(change))
+        for sign, change_name in _SIGNS[self.output]:
+            for row, many, rule in changed_rows:
+                if many * sign > 0:
+                    outputs += [Output(row_fact(row), time, self.name or rule, change_name)] * (many * sign)
         return outputs
 
     def _apply_change(self, change: Change) -> Iterator[tuple[Row, int, str]]:
@@ -304,9 +308,9 @@ class AppendOnlyOutput(Stateful):
             end_before = until.get(row)
             if end_before is None or end_before < start:
                 if first[0] == "<" and second[0] == "<":  # most facts, without a function call
-                    outputs.append(new_tuple(Output, (row, start, rule)))
+                    outputs.append(new_tuple(Output, (row, start, rule, "")))
                 elif is_rdf(row):
-                    outputs.append(new_tuple(Output, (row_fact(row), start, rule)))
+                    outputs.append(new_tuple(Output, (row_fact(row), start, rule, "")))
                 else:
                     continue
                 until[row] = end
@@ -426,7 +430,7 @@ class AppendOnlySolutionOutput(Stateful):
         for *cells, rule, start, end, weight in deltas[:ready]:
             row = tuple(cells)
             if added := weight - self._continue(row, start, end, weight):
-                outputs += [new_tuple(Output, (row_fact(row), start, self.name or rule))] * added
+                outputs += [new_tuple(Output, (row_fact(row), start, self.name or rule, ""))] * added
         for delta in deltas[ready:]:
             self._put_off(delta)
         return outputs

@@ -221,10 +221,10 @@ class SnapshotOutput:
         for port, (key, rows, maker, _) in pending:
             fresh, rule = self._fresh(port, key, rows), self.name or maker
             if not isinstance(key, str) or key[0] != "<" or '"' in map(_FIRST, map(_FIRST, fresh)):
-                outputs += [new_tuple(Output, (row_fact(row), time, rule)) for row in fresh if is_rdf(row)]
+                outputs += [new_tuple(Output, (row_fact(row), time, rule, "")) for row in fresh if is_rdf(row)]
             else:  # nearly all rows, without Python code for each
                 triples = map(new_tuple, repeat(Triple), fresh)
-                outputs += map(new_tuple, repeat(Output), zip(triples, repeat(time), repeat(rule)))
+                outputs += map(new_tuple, repeat(Output), zip(triples, repeat(time), repeat(rule), repeat("")))
         if not self.remembers:
             self.undeduplicated.clear()
             self.set.facts.clear()

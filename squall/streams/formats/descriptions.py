@@ -12,6 +12,7 @@ DESCRIPTIONS = {
     "rdf": "RDF/XML",
     "jsonld": "JSON-LD",
     "rdfp": "RDF Patch: transactions of additions and deletions",
+    "ru": "SPARQL updates (DELETE DATA, INSERT DATA), for a store",
     "jelly": "Jelly: binary frames of statements",
     "nt-messages": "RDF Messages of N-Triples: statements in groups",
     "nq-messages": "RDF Messages of N-Quads",

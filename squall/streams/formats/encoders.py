@@ -8,7 +8,15 @@ from typing import Any, Protocol
 from squall.contracts import Output
 from squall.errors import SinkError
 from squall.rdf import ALWAYS, Atom, Boolean, Evaluated, Quad, Solution, Term, Triple
-from squall.streams.formats.evaluations import Answer, Evaluation, EvaluationCollector, answer_of, cells
+from squall.streams.formats.evaluations import (
+    Answer,
+    Evaluation,
+    EvaluationCollector,
+    answer_of,
+    cells,
+    check_unchanging,
+    query_of,
+)
 
 
 class Encoder(Protocol):
@@ -91,6 +99,8 @@ class TableEncoder:
         if isinstance(answer, Evaluated):
             return b""
         columns, values = _row_cells(answer, self._value)
+        change = (output.change,) if output.change else ()
+        columns = ("change", *columns) if change else columns
         if self._has_header and self._columns not in (None, columns):
             raise SinkError(
                 f"`{self._uri}` cannot hold outputs with other columns than {', '.join(self._columns or ())}",
@@ -99,7 +109,7 @@ class TableEncoder:
         head = b"" if self._has_header else self._row(("time", "rule", *columns))
         self._has_header, self._columns = True, columns
         time = "" if output.time == ALWAYS else str(output.time)
-        return head + self._row((time, output.rule, *values))
+        return head + self._row((time, output.rule, *change, *values))
 
     def end(self) -> bytes:
         return b""
@@ -131,14 +141,15 @@ def _row_cells(answer: Answer, value: Callable[[Term], str] | None) -> tuple[tup
 
 
 class EvaluationEncoder:
-    """An encoder that writes a line for each evaluation."""
+    """An encoder that writes a line for each evaluation. `query_of` is that of `EvaluationCollector`."""
 
-    def __init__(self, line: Callable[[Evaluation], bytes]) -> None:
+    def __init__(self, line: Callable[[Evaluation], bytes], query_of: Callable[[Output], str] = query_of) -> None:
         self._line = line
-        self._collector = EvaluationCollector()
+        self._query_of = query_of
+        self._collector = EvaluationCollector(query_of)
 
     def begin(self, has_content: bool, is_terminal: bool) -> None:
-        self._collector = EvaluationCollector()
+        self._collector = EvaluationCollector(self._query_of)
 
     def write(self, output: Output) -> bytes:
         return b"".join(map(self._line, self._collector.add(output)))
@@ -201,8 +212,9 @@ def comment_line(output: Output, time: str = "") -> bytes:
         time: Its time as text, with the space after it, or ``""``.
 
     Raises:
-        SinkError: The output is the answer of a query, or a quad.
+        SinkError: The output is the answer of a query, a quad, or one of `changes`.
     """
+    check_unchanging(output)
     answer = answer_of(output)
     if isinstance(answer, Evaluated):
         return b""

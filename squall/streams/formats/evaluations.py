@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -51,6 +51,8 @@ class Evaluation:
         bindings: The values of the bound variables, for each solution. A triple is a solution with ``subject``,
             ``predicate`` and ``object``; an atom one with ``relation``, ``argument1`` ...
         boolean: The answer of an ASK query, None for others.
+        changes: For each of the bindings ``insert`` or ``delete``, if the R2S operator is `changes`; then a boolean is
+            a binding of ``boolean``.
     """
 
     time: int
@@ -58,17 +60,48 @@ class Evaluation:
     names: tuple[str, ...] = ()
     bindings: tuple[dict[str, Term], ...] = ()
     boolean: bool | None = None
+    changes: tuple[str, ...] = ()
+
+
+def check_unchanging(output: Output) -> None:
+    """Raises SinkError if an output says whether it begins or ends to hold, for formats that cannot say it."""
+    if output.change:
+        raise SinkError(CHANGES_PROBLEM, hint=CHANGES_HINT)
+
+
+CHANGES_PROBLEM = "the format does not say whether an output is inserted or deleted (`changes`)"
+CHANGES_HINT = "write facts as a log of changes, `rdfp` or `ru`; or each output as a line: `ndjson`, `csv` or `tsv`"
+
+
+def query_of(output: Output) -> str:
+    """Returns the query to whose evaluation an output belongs. Raises SinkError for one of `changes`."""
+    check_unchanging(output)
+    return output.rule
+
+
+def query_of_change(output: Output) -> str:
+    """Returns the query to whose evaluation an output belongs, be it one of `changes` or not."""
+    return output.rule
+
+
+def query_in_log(output: Output) -> str:
+    """Returns the query to whose evaluation an output belongs in a log: all changes of an instant are one."""
+    return "" if output.change else output.rule
 
 
 class EvaluationCollector:
     """Gathers outputs, in the order of time, to evaluations.
 
     An evaluation is complete when there is an output of a later time, or an `Evaluated` of the query.
+
+    Args:
+        query_of: Returns the query to whose evaluation an output belongs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, query_of: Callable[[Output], str] = query_of) -> None:
+        self._query_of = query_of
         self._time = ALWAYS
-        self._answers: dict[str, list[Answer]] = {}
+        self._outputs: dict[str, list[Output]] = {}
 
     def add(self, output: Output) -> list[Evaluation]:
         """Adds an output, and returns the evaluations that are complete then."""
@@ -76,17 +109,14 @@ class EvaluationCollector:
         self._time = output.time
         answer = answer_of(output)
         if isinstance(answer, Evaluated):
-            answers = self._answers.pop(output.rule, ())
-            evaluations.append(evaluation(output.time, output.rule, answers, answer.names))
+            evaluations.append(_evaluation(output.time, output.rule, self._outputs.pop(output.rule, ()), answer.names))
         else:
-            self._answers.setdefault(output.rule, []).append(answer)
+            self._outputs.setdefault(self._query_of(output), []).append(output)
         return evaluations
 
     def snapshot(self) -> list[Any]:
         """Returns the outputs of incomplete evaluations, as a JSON value."""
-        return [
-            as_json(Output(answer, self._time, query)) for query, answers in self._answers.items() for answer in answers
-        ]
+        return [as_json(output) for outputs in self._outputs.values() for output in outputs]
 
     def restore(self, state: Sequence[Any]) -> None:
         """Restores the outputs of a snapshot."""
@@ -95,12 +125,19 @@ class EvaluationCollector:
 
     def end(self) -> list[Evaluation]:
         """Removes and returns the evaluations that are not known to be complete."""
-        evaluations = [evaluation(self._time, query, answers) for query, answers in self._answers.items()]
-        self._answers = {}
+        evaluations = [_evaluation(self._time, query, outputs) for query, outputs in self._outputs.items()]
+        self._outputs = {}
         return evaluations
 
 
-def evaluation(time: int, query: str, answers: Iterable[Answer], names: Iterable[str] = ()) -> Evaluation:
+def _evaluation(time: int, query: str, outputs: Sequence[Output], names: Iterable[str] = ()) -> Evaluation:
+    answers = [answer for answer in map(answer_of, outputs) if not isinstance(answer, Evaluated)]
+    return evaluation(time, query, answers, names, [output.change for output in outputs if output.change])
+
+
+def evaluation(
+    time: int, query: str, answers: Iterable[Answer], names: Iterable[str] = (), changes: Sequence[str] = ()
+) -> Evaluation:
     """Returns the evaluation with some answers.
 
     Args:
@@ -108,18 +145,19 @@ def evaluation(time: int, query: str, answers: Iterable[Answer], names: Iterable
         query: The name of the query or rule.
         answers: The answers.
         names: Its first variables. Others of the answers follow.
+        changes: For each answer ``insert`` or ``delete``, or nothing at all.
     """
     variables = dict.fromkeys(names)
     bindings: list[dict[str, Term]] = []
     boolean: bool | None = None
     for answer in answers:
-        if isinstance(answer, Boolean):
+        if isinstance(answer, Boolean) and not changes:
             boolean = answer.value
             continue
         columns, values = cells(answer)
         variables.update(dict.fromkeys(columns))
         bindings.append({name: value for name, value in zip(columns, values, strict=True) if value is not None})
-    return Evaluation(time, query, tuple(variables), tuple(bindings), boolean)
+    return Evaluation(time, query, tuple(variables), tuple(bindings), boolean, tuple(changes))
 
 
 def cells(answer: Answer) -> tuple[tuple[str, ...], Sequence[Term | None]]:
@@ -153,9 +191,31 @@ def statements_of(evaluation: Evaluation) -> list[Statement]:
     return statements
 
 
+def logged_statements(evaluation: Evaluation, retracting: Collection[str]) -> tuple[list[Statement], list[Statement]]:
+    """Returns the triples and quads that an evaluation deletes, and those that it inserts.
+
+    Args:
+        evaluation: The evaluation.
+        retracting: The rules and queries whose outputs have ceased to hold (``dstream``): these are deleted. Those of
+            other queries are inserted, unless the outputs themselves say what they do (``changes``).
+
+    Raises:
+        SinkError: The evaluation has other things than triples and quads.
+    """
+    statements = statements_of(evaluation)
+    default = "delete" if evaluation.query in retracting else "insert"
+    changes = evaluation.changes or [default] * len(statements)
+    deleted, inserted = (
+        [statement for statement, change in zip(statements, changes, strict=True) if change == kind]
+        for kind in ("delete", "insert")
+    )
+    return deleted, inserted
+
+
 def _not_only_statements(evaluation: Evaluation) -> SinkError:
     hint = "the format `ndjson-evaluations` holds all"
-    return SinkError(f"`{evaluation.query}` makes other things than triples and quads", hint=hint)
+    what = f"`{evaluation.query}`" if evaluation.query else "the program"
+    return SinkError(f"{what} makes other things than triples and quads", hint=hint)
 
 
 def time_text(time: int) -> str:

@@ -28,13 +28,15 @@ def fact_of(record: Sequence[Any]) -> Fact:
 
 def as_json(output: Output) -> list[Any]:
     """Returns an output as a list."""
-    return [output.time, output.rule, type(output.fact).__name__, *output.fact]
+    kind = type(output.fact).__name__
+    return [output.time, output.rule, f"{output.change} {kind}" if output.change else kind, *output.fact]
 
 
 def output_of(record: Sequence[Any]) -> Output:
     """Returns the output of a list of `as_json`."""
     time, rule, kind, *parts = record
-    return Output(_create(_KINDS[kind], parts), time, rule)
+    change, _, name = kind.rpartition(" ")
+    return Output(_create(_KINDS[name], parts), time, rule, change)
 
 
 def _create(kind: Any, parts: Iterable[Any]) -> Any:

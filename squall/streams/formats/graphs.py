@@ -12,7 +12,7 @@ from squall.contracts import Output
 from squall.functions.values import date_time
 from squall.rdf import ALWAYS, Evaluated, Quad, Term, Triple
 from squall.streams.formats.encoders import comment_line
-from squall.streams.formats.evaluations import answer_of, evaluation_iri, stream_iri, time_text
+from squall.streams.formats.evaluations import answer_of, check_unchanging, evaluation_iri, stream_iri, time_text
 
 _GENERATED = "<http://www.w3.org/ns/prov#generatedAtTime>"
 
@@ -20,13 +20,15 @@ _GENERATED = "<http://www.w3.org/ns/prov#generatedAtTime>"
 def quad(output: Output) -> bytes:
     """Returns a line of N-Quads: a quad, or a triple of the default graph."""
     fact = output.fact
-    return f"{fact}\n".encode() if isinstance(fact, Triple | Quad) else comment_line(output)
+    is_statement = isinstance(fact, Triple | Quad) and not output.change
+    return f"{fact}\n".encode() if is_statement else comment_line(output)
 
 
 def timed_quad(output: Output) -> bytes:
     """Returns a line of timed N-Quads: the time, and a statement. The graph of a triple is the stream of its rule."""
     fact = output.fact
     time = time_text(output.time)
+    check_unchanging(output)
     if isinstance(fact, Quad):
         return f"{time} {fact}\n".encode()
     if not isinstance(fact, Triple):
@@ -49,6 +51,7 @@ class TriGEncoder:
         self._open = None
 
     def write(self, output: Output) -> bytes:
+        check_unchanging(output)
         fact = answer_of(output)
         if isinstance(fact, Evaluated):
             return self._graph(output) + self.end()

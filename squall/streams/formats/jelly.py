@@ -34,7 +34,7 @@ from squall.streams.formats import (
     suffix,
 )
 from squall.streams.formats.encoders import EvaluationEncoder
-from squall.streams.formats.evaluations import Evaluation, answer_of, statements_of, time_text
+from squall.streams.formats.evaluations import Evaluation, answer_of, check_unchanging, statements_of, time_text
 from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
 from squall.streams.formats.timestamps import time_of
 
@@ -257,7 +257,8 @@ def of_evaluation(evaluation: Evaluation) -> bytes:
 
 
 def _statement(output: Output) -> Statement | None:
-    """Returns the statement of an output. Raises SinkError if it is neither a triple nor a quad."""
+    """Returns the statement of an output. Raises SinkError if it is no triple or quad, or one of `changes`."""
+    check_unchanging(output)
     fact = answer_of(output)
     if isinstance(fact, Evaluated):
         return None

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections.abc import Callable, Collection, Iterable
-from functools import partial
 from typing import Any
 
 from squall.contracts import Output
@@ -34,15 +33,16 @@ from squall.streams.formats.encoders import (
     TableEncoder,
     comment_line,
 )
-from squall.streams.formats.evaluations import Evaluation, answer_of
+from squall.streams.formats.evaluations import Evaluation, answer_of, query_in_log
 from squall.streams.formats.graphs import TriGEncoder, quad, timed_quad
 from squall.streams.formats.rdf_patch import transaction
 from squall.streams.formats.results import DOCUMENTS, json_line, plain_value
+from squall.streams.formats.update_requests import update_request
 
 
 def _nt(output: Output) -> bytes:
     fact = output[0]  # by index, for speed: it is called for each output
-    if not isinstance(fact, Triple):
+    if not isinstance(fact, Triple) or output[3]:
         return comment_line(output)
     subject, predicate, object = fact
     return f"{subject} {predicate} {object} .\n".encode()
@@ -50,12 +50,15 @@ def _nt(output: Output) -> bytes:
 
 def _ntt(output: Output) -> bytes:
     time = "-infinity" if output.time == ALWAYS else output.time
-    return f"{time} {output.fact}\n".encode() if isinstance(output.fact, Triple) else comment_line(output, f"{time} ")
+    is_triple = isinstance(output.fact, Triple) and not output.change
+    return f"{time} {output.fact}\n".encode() if is_triple else comment_line(output, f"{time} ")
 
 
 def _ndjson(output: Output) -> bytes:
     time = None if output.time == ALWAYS else output.time
     entry: dict[str, Any] = {"time": time, "rule": output.rule}
+    if output.change:
+        entry["change"] = output.change
     answer = answer_of(output)
     match answer:
         case Evaluated():
@@ -135,16 +138,21 @@ MESSAGES: dict[str, Callable[[Evaluation], bytes]] = {
     "trig-messages": rdf_messages.trig,
 }
 """Functions that encode an evaluation as the text of a message."""
-NO_SOLUTIONS = frozenset((*LINES, "trig", "rdfp", *BINARY, *MESSAGES)) - {"ndjson"}
+LOGS: dict[str, Callable[[Evaluation, Collection[str]], bytes]] = {"rdfp": transaction, "ru": update_request}
+"""Functions that encode an evaluation in a log of changes. Their last argument is the rules and queries whose outputs
+have ceased to hold."""
+NO_SOLUTIONS = frozenset((*LINES, "trig", *LOGS, *BINARY, *MESSAGES)) - {"ndjson"}
 """The formats that can only express triples and quads."""
+CHANGES = frozenset((*LOGS, *TABLES, "ndjson", "table"))
+"""The formats that say whether an output is inserted or deleted (`changes`)."""
 NO_GRAPHS = frozenset(("nt", "ntt", "nt-messages"))
 """The formats that can only express triples."""
-EVALUATIONS = {"ndjson-evaluations": json_line, "rdfp": transaction}
+EVALUATIONS = {"ndjson-evaluations": json_line}
 """Functions that encode an evaluation as one or several lines."""
-NAMES = (*LINES, *TABLES, "trig", *MESSAGES, *BINARY, *DOCUMENTS, *EVALUATIONS, "table")
+NAMES = (*LINES, *TABLES, "trig", *MESSAGES, *BINARY, *DOCUMENTS, *EVALUATIONS, *LOGS, "table")
 """The names of all formats of outputs."""
 
-_ENDINGS = (*LINES, "csv", "tsv", "trig", "jelly", "rdfp", *DOCUMENTS)
+_ENDINGS = (*LINES, "csv", "tsv", "trig", "jelly", *LOGS, *DOCUMENTS)
 BY_ENDING = {f".{name}": name for name in _ENDINGS} | {".jsonl": "ndjson"}
 
 
@@ -165,6 +173,17 @@ def check_format(name: str) -> None:
     check_library(name)
 
 
+def log_encoder(format: str, retracting: Collection[str]) -> Callable[[Evaluation], bytes]:
+    """Returns the function that encodes an evaluation in a log of changes.
+
+    Args:
+        format: The name of the format.
+        retracting: The rules and queries whose outputs have ceased to hold (``dstream``).
+    """
+    encode = LOGS[format]
+    return lambda evaluation: encode(evaluation, retracting)
+
+
 def encoder(format: str, uri: str, alone: bool = False, retracting: Collection[str] = ()) -> Encoder:
     """Returns the encoder of a format.
 
@@ -178,8 +197,8 @@ def encoder(format: str, uri: str, alone: bool = False, retracting: Collection[s
         return TableEncoder(uri, *TABLES[format])
     if format in DOCUMENTS:
         return DocumentEncoder(uri, format, DOCUMENTS[format])
-    if format == "rdfp":
-        return EvaluationEncoder(partial(transaction, retracting=retracting))
+    if format in LOGS:
+        return EvaluationEncoder(log_encoder(format, retracting), query_in_log)
     if format in EVALUATIONS:
         return EvaluationEncoder(EVALUATIONS[format])
     if format == "trig":

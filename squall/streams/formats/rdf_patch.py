@@ -6,7 +6,7 @@ to the next one or the next header, or the end. A header ``H time "..." .`` has 
 Prefixes belong to the dataset and not to the rows, and are ignored. Rows are read by tokens, as RDF Delta and Jena do.
 
 The output is a transaction for each evaluation, after a header with its time. It adds what has become true, and deletes
-what has ceased to hold.
+what has ceased to hold. All changes of an instant are one transaction, which deletes first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from squall.streams.formats import (
     reason_of,
     statements_of_quads,
 )
-from squall.streams.formats.evaluations import Evaluation, statements_of, time_text
+from squall.streams.formats.evaluations import Evaluation, logged_statements, time_text
 from squall.streams.formats.timestamps import moment, time_of
 
 RecordMalformed = Callable[[int, str, str], None]
@@ -430,12 +430,11 @@ def transaction(evaluation: Evaluation, retracting: Collection[str] = ()) -> byt
 
     Args:
         evaluation: The evaluation.
-        retracting: The rules and queries whose outputs have ceased to hold (``dstream``): these are deleted. Those of
-            others are added.
+        retracting: As for `squall.streams.formats.evaluations.logged_statements`.
 
     Raises:
         SinkError: The evaluation has other things than triples and quads.
     """
-    code = "D" if evaluation.query in retracting else "A"
-    rows = "".join(f"{code} {statement}\n" for statement in statements_of(evaluation))
+    deleted, inserted = logged_statements(evaluation, retracting)
+    rows = "".join([f"D {statement}\n" for statement in deleted] + [f"A {statement}\n" for statement in inserted])
     return f'H time "{time_text(evaluation.time)}" .\nTX .\n{rows}TC .\n'.encode() if rows else b""

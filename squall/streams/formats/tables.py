@@ -17,7 +17,7 @@ from squall.contracts import Output
 from squall.functions.values import date_time
 from squall.rdf import ALWAYS, parts
 from squall.rdf.prefixes import header, prefixes, shorten
-from squall.streams.formats.evaluations import Evaluation, EvaluationCollector
+from squall.streams.formats.evaluations import Evaluation, EvaluationCollector, query_of_change
 
 _MAX_WIDTH = 1_000_000
 """A width in characters at which no cell is folded."""
@@ -27,13 +27,14 @@ class TextTableEncoder:
     """An encoder of tables. They fit the width of a terminal; elsewhere they are as wide as needed, without colours."""
 
     def __init__(self) -> None:
-        self._collector = EvaluationCollector()
+        self._collector = EvaluationCollector(query_of_change)
         self._shown_prefixes: dict[str, str] = {}
         """The prefixes that were shown last."""
         self._terminal = False
 
     def begin(self, has_content: bool, is_terminal: bool) -> None:
-        self._collector, self._shown_prefixes, self._terminal = EvaluationCollector(), {}, is_terminal
+        self._collector = EvaluationCollector(query_of_change)
+        self._shown_prefixes, self._terminal = {}, is_terminal
 
     def write(self, output: Output) -> bytes:
         return self._encode(self._collector.add(output))
@@ -68,7 +69,8 @@ class TextTableEncoder:
             return f"  {str(evaluations[0].boolean).lower()}\n"
         if not any(evaluation.bindings for evaluation in evaluations):
             return "  nothing\n"
-        table = Table(*(["rule"] if len(evaluations) > 1 else []), *evaluations[0].names, box=SIMPLE_HEAD)
+        columns = [*(["rule"] if len(evaluations) > 1 else []), *(["change"] if evaluations[0].changes else [])]
+        table = Table(*columns, *evaluations[0].names, box=SIMPLE_HEAD)
         for cells in _rows(evaluations):
             table.add_row(*(Text(_visible(shorten(_bare(cell), namespaces)), overflow="fold") for cell in cells))
         return _rendered(table, self._terminal)
@@ -77,13 +79,15 @@ class TextTableEncoder:
 def _table_of(evaluation: Evaluation) -> Hashable:
     """Returns what evaluations of one table have in common. The answer of an ASK has one of its own."""
     query = evaluation.query if evaluation.boolean is not None else None
-    return evaluation.time, evaluation.names, query
+    return evaluation.time, evaluation.names, query, bool(evaluation.changes)
 
 
 def _rows(evaluations: Sequence[Evaluation]) -> Iterator[Iterable[str]]:
     for evaluation in evaluations:
         rule = [evaluation.query] if len(evaluations) > 1 else []
-        yield from ([*rule, *(row.get(name, "") for name in evaluation.names)] for row in evaluation.bindings)
+        changes = [[change] for change in evaluation.changes] or [[]] * len(evaluation.bindings)
+        for change, row in zip(changes, evaluation.bindings, strict=True):
+            yield [*rule, *change, *(row.get(name, "") for name in evaluation.names)]
 
 
 def _time(time: int) -> str:

@@ -15,9 +15,8 @@ from squall.rdf import Event
 from squall.streams.address import Address
 from squall.streams.dead_letters import MAX_TEXT_LENGTH, excerpt
 from squall.streams.formats import BY_NAME, Format, check_library
-from squall.streams.formats.evaluations import Evaluation, EvaluationCollector
-from squall.streams.formats.output_formats import BINARY, EVALUATIONS, LINES, MESSAGES
-from squall.streams.formats.rdf_patch import transaction
+from squall.streams.formats.evaluations import Evaluation, EvaluationCollector, query_in_log, query_of
+from squall.streams.formats.output_formats import BINARY, EVALUATIONS, LINES, LOGS, MESSAGES, log_encoder
 from squall.streams.formats.reading import ReadProgress, Settings, decode
 from squall.streams.formats.results import DOCUMENTS
 from squall.streams.live.base import LiveSource, delay_after, delays
@@ -42,6 +41,7 @@ CONTENT_TYPES = {
     "tsv-values": "text/tab-separated-values",
     "srcsv": "text/csv",
     "srtsv": "text/tab-separated-values",
+    "ru": "application/sparql-update",
 }
 """Media types by the format that a sink writes. That of other formats is ``text/plain``."""
 
@@ -237,11 +237,11 @@ class _OutputMessages:
 
 
 class _EvaluationMessages:
-    """An encoder with one message for each evaluation."""
+    """An encoder with one message for each evaluation. `query_of` is that of `EvaluationCollector`."""
 
-    def __init__(self, encode: Callable[[Evaluation], bytes]) -> None:
+    def __init__(self, encode: Callable[[Evaluation], bytes], query_of: Callable[[Output], str] = query_of) -> None:
         self._encode = encode
-        self._collector = EvaluationCollector()
+        self._collector = EvaluationCollector(query_of)
         self.snapshot = self._collector.snapshot
         self.restore = self._collector.restore
 
@@ -273,9 +273,10 @@ def _messages(format: str, retracting: Collection[str] = ()) -> _OutputMessages 
 
         return _OutputMessages(jelly.of_output) if format == "jelly" else _EvaluationMessages(jelly.of_evaluation)
     documents: dict[str, Callable[[Evaluation], bytes]] = {**DOCUMENTS, **EVALUATIONS, **MESSAGES}
-    documents["rdfp"] = partial(transaction, retracting=retracting)
+    if format in LOGS:
+        return _EvaluationMessages(partial(_without_newline, log_encoder(format, retracting)), query_in_log)
     if format not in documents:
-        formats = ", ".join((*LINES, *BINARY, *documents))
+        formats = ", ".join((*LINES, *BINARY, *documents, *LOGS))
         raise UsageError(f"messages cannot be written as `{format}`", hint=f"formats: {formats}")
     return _EvaluationMessages(partial(_without_newline, documents[format]))
 

@@ -124,7 +124,7 @@ def _with_streams(
 def _events(stream: str, outputs: Iterable[Expected]) -> list[Event]:
     """Turns the outputs of a derived stream into its events: the facts of an instant in the order of their text."""
     facts: dict[tuple[int, str], set[Fact]] = {}
-    for time, item, _ in outputs:
+    for time, item, *_ in outputs:
         if isinstance(item, Quad):
             facts.setdefault((time, item.graph), set()).add(Triple(item.subject, item.predicate, item.object))
         elif isinstance(item, Triple | Atom):
@@ -217,9 +217,9 @@ def _outputs(specs: Sequence[OutputSpec], number: int, course: _Course, events: 
     before: Items = []
     input_times = (event.time for event in moving if not _is_derived(event.stream, specs))
     for time, answer in reported(spec, relevant, timeline, instants, max(input_times, default=ALWAYS)):
-        outputs += [(time, item, names) for (_, item), names in emitted(spec.output, before, answer)]
+        outputs += [(time, item, names, change) for (_, item), names, change in emitted(spec.output, before, answer)]
         if spec.report.empty and spec.output == "rstream":
-            outputs += [(time, mark, frozenset((name,))) for name, mark in sorted(_completed(spec.rules))]
+            outputs += [(time, mark, frozenset((name,)), "") for name, mark in sorted(_completed(spec.rules))]
         before = answer
     return outputs
 

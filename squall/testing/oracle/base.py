@@ -12,8 +12,8 @@ from squall.rdf.compounds import is_compound
 
 Names = frozenset[str]
 Item = Fact | Quad | Solution | Boolean
-Expected = tuple[int, Item | Evaluated, Names]
-"""The time (integer ms) of an output, what it carries, and the rules of which it may name one."""
+Expected = tuple[int, Item | Evaluated, Names, str]
+"""The time (integer ms) of an output, what it carries, the rules of which it may name one, and its change."""
 
 BEGIN = ALWAYS + 2**32
 """Times below this one stand for steps at `ALWAYS`: the oracle gives each step a time of its own."""

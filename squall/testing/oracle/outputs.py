@@ -81,16 +81,27 @@ def _up(time: int, period: int) -> int:
     return -(-time // period) * period
 
 
-def emitted(output: str, before: Items, now: Items) -> Items:
+def emitted(output: str, before: Items, now: Items) -> list[tuple[_Answered, Names, str]]:
     """Returns the whole answer (rstream), or what one answer has more than the other: a fact once, a solution as often
-    as its count differs."""
-    if output == "rstream":
-        return now
-    left, right = (now, before) if output == "istream" else (before, now)
+    as its count differs. Each has its change: of `changes`, what was deleted comes first, then what was inserted."""
+    match output:
+        case "rstream":
+            differences = [(now, "")]
+        case "istream":
+            differences = [(_surplus(now, before), "")]
+        case "dstream":
+            differences = [(_surplus(before, now), "")]
+        case _:
+            differences = [(_surplus(before, now), "delete"), (_surplus(now, before), "insert")]
+    return [(item, names, change) for items, change in differences for item, names in items]
+
+
+def _surplus(left: Items, right: Items) -> Items:
+    """Returns what the left answer has more than the right one."""
     counts = Counter(item for item, _ in right)
-    emitted: Items = []
+    surplus: Items = []
     for item, names in left:
         counts[item] -= 1
         if counts[item] < 0:
-            emitted.append((item, names))
-    return emitted
+            surplus.append((item, names))
+    return surplus

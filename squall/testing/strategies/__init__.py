@@ -117,7 +117,9 @@ def systems(draw: st.DrawFn, output: str | None = None, features: frozenset[str]
 
 
 def _outputs(features: frozenset[str]) -> st.SearchStrategy[str]:
-    return st.sampled_from(("istream", "istream", "rstream", *(["dstream"] if features & _RETRACTING_FEATURES else [])))
+    return st.sampled_from(
+        ("istream", "istream", "rstream", *(["dstream", "changes"] if features & _RETRACTING_FEATURES else []))
+    )
 
 
 @st.composite
@@ -135,7 +137,10 @@ def _with_output_specs(draw: st.DrawFn, system: System, features: frozenset[str]
         own = System(subsystems=(rule,), output=draw(_outputs(features)), report=report)
         writer = draw(_quads(rule)) if "named" in features else rule
         stream = replace(
-            own, stream=draw(st.sampled_from(DERIVED_STREAMS)), subsystems=(replace(writer, reentrant=False),)
+            own,
+            stream=draw(st.sampled_from(DERIVED_STREAMS)),
+            output="dstream" if own.output == "changes" else own.output,
+            subsystems=(replace(writer, reentrant=False),),
         )
         system = _put(system, place, own)
         emits_snapshots = own.output == "rstream" and (report is None or not report.only_changes)
