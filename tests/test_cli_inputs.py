@@ -79,7 +79,7 @@ BOTH = "CONSTRUCT { ?s <urn:k> ?o . GRAPH ?s { ?s <urn:k> ?o } } { ?s ?p ?o }"
         (("both.rq",), "{time}-{query}.csv", "`both` makes triples and quads"),
         (("select.rq", "other.rq"), "{time}.srj", "`other` and `select` need a document of `srj` each"),
         (("select.rq", "ask.rq"), "-?format=srx", "`ask` and `select` need a document of `srx` each"),
-        (("select.rq",), "{time}.nt", "the answers of `select` are no triples"),
+        (("select.rq",), "{time}.rdfp", "the answers of `select` are no triples"),
         (("graphs.rq",), "{time}.nt", "`graphs` makes triples in graphs"),
     ],
 )

@@ -21,6 +21,7 @@ from squall.rdf import Event, Fact, Triple, iri
 from squall.streams import DeadLetterFile, Sources, open_source
 from squall.streams.clock import WallClock
 from squall.streams.formats import BY_NAME
+from squall.streams.formats.evaluations import Declarations
 from squall.streams.formats.rdf_patch import PatchReader
 from squall.streams.formats.reading import ReadProgress
 from squall.streams.formats.timestamps import time_of
@@ -420,7 +421,7 @@ def test_what_has_ended_is_written_as_deleted(
 
 @pytest.mark.fault("W6")
 def test_messages_with_what_has_ended_delete_it() -> None:
-    messages = _messages("rdfp", {"gone"})
+    messages = _messages("rdfp", Declarations({"gone"}))
     fact = squall.rdf.Triple(iri("urn:s"), iri("urn:p"), iri("urn:o"))
     data = [
         *messages.add(squall.Output(fact, 5, "gone")),

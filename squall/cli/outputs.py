@@ -34,7 +34,8 @@ def sink_of(uri: str, format: str | None, timed: bool, types: Sequence[str], sys
     elif types:
         raise UsageError("`--typed` is for folders", hint="for example `--sink 'out/?format=parquet'`")
     _check_format(sink, system)
-    _declare_retractions(sink, system)
+    _check_log(sink, system)
+    _declare(sink, system)
     return sink
 
 
@@ -92,8 +93,9 @@ def _output_kinds(system: System) -> tuple[list[System], list[System]]:
 
 def _check_format(sink: Sink, system: System) -> None:
     """Raises UsageError if the format cannot hold what the program outputs."""
+    from squall.contracts import Folder
     from squall.streams.formats.evaluations import CHANGES_HINT
-    from squall.streams.formats.output_formats import CHANGES, NAMES, NO_GRAPHS, NO_SOLUTIONS
+    from squall.streams.formats.output_formats import CHANGES, FACTS, NAMES, NO_GRAPHS, NO_SOLUTIONS
 
     format = getattr(sink, "format", "")
     changing = [name for name, own in _operators(system).items() if "changes" in own]
@@ -101,7 +103,7 @@ def _check_format(sink: Sink, system: System) -> None:
         problem = f"`{format}` does not say whether an output of `{changing[0]}` is inserted or deleted"
         raise UsageError(f"{problem} (`--output changes`)", hint=CHANGES_HINT)
     queries, graph_rules = _output_kinds(system)
-    if queries and format in NO_SOLUTIONS:
+    if queries and (format in NO_SOLUTIONS or (isinstance(sink, Folder) and format in FACTS)):
         hint = "write them as a table, ndjson, csv or tsv: `--format table`, or `--sink` with such an extension"
         raise UsageError(f"the answers of `{queries[0].name}` are no triples, as `{format}` has them", hint=hint)
     _check_columns(sink, system)
@@ -187,6 +189,26 @@ def _operators(system: System) -> dict[str, set[str]]:
     return operators
 
 
+def _check_log(sink: Sink, system: System) -> None:
+    """Raises UsageError if the format is a log of changes, but an output is none, or does not show what it is."""
+    from squall.streams.formats.output_formats import LOGS
+
+    format = getattr(sink, "format", "")
+    if format not in LOGS:
+        return
+    for name, own in _operators(system).items():
+        if "rstream" in own:
+            hint = "write what changes: `--output istream`, `dstream`, or both: `changes`; or whole answers: `trig`, "
+            hint += "`nq-messages`"
+            raise UsageError(f"`{name}` outputs whole answers (rstream), and `{format}` is a log of changes", hint=hint)
+        if len(own) > 1:
+            hint = "give them different names, or write `trig`"
+            both = " and ".join(f"an {operator}" if operator == "istream" else operator for operator in sorted(own))
+            raise UsageError(f"`{name}` is both {both}, which `{format}` has to distinguish", hint=hint)
+    if not _is_by_query(sink):
+        _check_single_log(system, format)
+
+
 def _check_single_log(system: System, format: str) -> None:
     """Raises UsageError if a log is to have the changes of an answer beside the outputs of another one.
 
@@ -202,28 +224,16 @@ def _check_single_log(system: System, format: str) -> None:
         raise UsageError(f"{problem}: one would delete what the other still has", hint=hint)
 
 
-def _declare_retractions(sink: Sink, system: System) -> None:
-    """Tells the sink which rules and queries output what has ceased to hold.
-
-    Raises:
-        UsageError: The format is a log of changes (RDF Patch), but an output is none, or has a name that does not show
-            what it is.
-    """
-    from squall.streams.formats.output_formats import LOGS
-    from squall.streams.sinks import SupportsRetractions
+def _declare(sink: Sink, system: System) -> None:
+    """Declares to the sink which rules and queries output what has ceased to hold, and which have an order."""
+    from squall.model import Select, rules
+    from squall.streams.formats.evaluations import Declarations
+    from squall.streams.sinks import SupportsDeclarations
 
     operators = _operators(system)
-    format = getattr(sink, "format", "")
-    for name, own in operators.items() if format in LOGS else ():
-        if "rstream" in own:
-            hint = "write what changes: `--output istream`, `dstream`, or both: `changes`; or whole answers: `trig`, "
-            hint += "`nq-messages`"
-            raise UsageError(f"`{name}` outputs whole answers (rstream), and `{format}` is a log of changes", hint=hint)
-        if len(own) > 1:
-            hint = "give them different names, or write `trig`"
-            both = " and ".join(f"an {operator}" if operator == "istream" else operator for operator in sorted(own))
-            raise UsageError(f"`{name}` is both {both}, which `{format}` has to distinguish", hint=hint)
-    if format in LOGS and not _is_by_query(sink):
-        _check_single_log(system, format)
-    if isinstance(sink, SupportsRetractions):
-        sink.set_retracting(frozenset(name for name, own in operators.items() if own == {"dstream"}))
+    if not isinstance(sink, SupportsDeclarations):
+        return
+    retracting = frozenset(name for name, own in operators.items() if own == {"dstream"})
+    queries = [rule for rule in rules(system) if any(isinstance(end, Select) for end in rule.consequences)]
+    ordered = {query.name for query in queries if query.slice is not None and query.slice.order}
+    sink.declare(Declarations(retracting, frozenset(name for name in ordered if operators.get(name) == {"rstream"})))

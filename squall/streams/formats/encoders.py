@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import Any, Protocol
 
 from squall.contracts import Output
@@ -17,6 +18,7 @@ from squall.streams.formats.evaluations import (
     check_unchanging,
     query_of,
 )
+from squall.streams.formats.result_sets import ResultSets
 
 
 class Encoder(Protocol):
@@ -65,6 +67,44 @@ class LineEncoder:
 
     def restore(self, state: Any) -> None:
         pass
+
+
+class ResultSetEncoder:
+    """An encoder of facts that writes the answers of queries as result sets, one for each evaluation.
+
+    Args:
+        encoder: The encoder of facts.
+        ordered: The queries whose solutions have an order.
+    """
+
+    def __init__(self, encoder: Encoder, ordered: Collection[str] = ()) -> None:
+        self._encoder = encoder
+        self._ordered = ordered
+        self._result_sets = ResultSets(ordered)
+
+    def begin(self, has_content: bool, is_terminal: bool) -> None:
+        self._encoder.begin(has_content, is_terminal)
+        self._result_sets = ResultSets(self._ordered)
+
+    def write(self, output: Output) -> bytes:
+        if type(output[0]) is Triple and not self._result_sets.is_open:  # most outputs
+            return self._encoder.write(output)
+        return self._written(self._result_sets.add(output))
+
+    def end(self) -> bytes:
+        return self._written(self._result_sets.end()) + self._encoder.end()
+
+    def snapshot(self) -> Any:
+        state = self._encoder.snapshot()
+        return {"facts": state, "answers": self._result_sets.snapshot()} if self._result_sets.is_open else state
+
+    def restore(self, state: Any) -> None:
+        if isinstance(state, dict):
+            self._result_sets.restore(state["answers"])
+        self._encoder.restore(state["facts"] if isinstance(state, dict) else state)
+
+    def _written(self, groups: Iterable[Iterable[Output]]) -> bytes:
+        return b"".join(self._encoder.write(output) for group in groups for output in group)
 
 
 FACT_COLUMNS = ("subject", "predicate", "object")
@@ -141,15 +181,20 @@ def _row_cells(answer: Answer, value: Callable[[Term], str] | None) -> tuple[tup
 
 
 class EvaluationEncoder:
-    """An encoder that writes a line for each evaluation. `query_of` is that of `EvaluationCollector`."""
+    """An encoder that writes a line for each evaluation. Further arguments are those of `EvaluationCollector`."""
 
-    def __init__(self, line: Callable[[Evaluation], bytes], query_of: Callable[[Output], str] = query_of) -> None:
+    def __init__(
+        self,
+        line: Callable[[Evaluation], bytes],
+        query_of: Callable[[Output], str] = query_of,
+        ordered: Collection[str] = (),
+    ) -> None:
         self._line = line
-        self._query_of = query_of
-        self._collector = EvaluationCollector(query_of)
+        self._new_collector = partial(EvaluationCollector, query_of, ordered)
+        self._collector = self._new_collector()
 
     def begin(self, has_content: bool, is_terminal: bool) -> None:
-        self._collector = EvaluationCollector(self._query_of)
+        self._collector = self._new_collector()
 
     def write(self, output: Output) -> bytes:
         return b"".join(map(self._line, self._collector.add(output)))

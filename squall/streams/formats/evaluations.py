@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from squall.contracts import Output
@@ -28,7 +28,6 @@ from squall.rdf import (
     parts,
     term,
 )
-from squall.streams.formats import Statement
 from squall.streams.formats.event_json import as_json, output_of
 
 Answer = Fact | Quad | Solution | Boolean
@@ -53,6 +52,8 @@ class Evaluation:
         boolean: The answer of an ASK query, None for others.
         changes: For each of the bindings ``insert`` or ``delete``, if the R2S operator is `changes`; then a boolean is
             a binding of ``boolean``.
+        is_answer: Whether it is the answer of a SELECT or an ASK, and not facts.
+        is_ordered: Whether the solutions have an order.
     """
 
     time: int
@@ -61,6 +62,23 @@ class Evaluation:
     bindings: tuple[dict[str, Term], ...] = ()
     boolean: bool | None = None
     changes: tuple[str, ...] = ()
+    is_answer: bool = False
+    is_ordered: bool = False
+
+
+class Declarations(NamedTuple):
+    """What a program declares of its outputs, for formats that write it.
+
+    Attributes:
+        retracting: The rules and queries whose outputs have ceased to hold (``dstream``).
+        ordered: The queries whose solutions are output in an order at each instant (``ORDER BY``, ``rstream``).
+    """
+
+    retracting: Collection[str] = ()
+    ordered: Collection[str] = ()
+
+
+NO_DECLARATIONS = Declarations()
 
 
 def check_unchanging(output: Output) -> None:
@@ -96,23 +114,38 @@ class EvaluationCollector:
 
     Args:
         query_of: Returns the query to whose evaluation an output belongs.
+        ordered: The queries whose solutions have an order.
     """
 
-    def __init__(self, query_of: Callable[[Output], str] = query_of) -> None:
+    def __init__(self, query_of: Callable[[Output], str] = query_of, ordered: Collection[str] = ()) -> None:
         self._query_of = query_of
+        self._ordered = ordered
         self._time = ALWAYS
         self._outputs: dict[str, list[Output]] = {}
 
     def add(self, output: Output) -> list[Evaluation]:
         """Adds an output, and returns the evaluations that are complete then."""
-        evaluations = self.end() if output.time != self._time else []
-        self._time = output.time
+        evaluations = self.advance(output.time)
         answer = answer_of(output)
         if isinstance(answer, Evaluated):
-            evaluations.append(_evaluation(output.time, output.rule, self._outputs.pop(output.rule, ()), answer.names))
+            evaluations.append(self._evaluation(output.rule, self._outputs.pop(output.rule, ()), answer.names))
         else:
             self._outputs.setdefault(self._query_of(output), []).append(output)
         return evaluations
+
+    def advance(self, time: int) -> list[Evaluation]:
+        """Removes and returns the evaluations that are complete since there is an output of a time (integer ms)."""
+        evaluations = self.end() if time != self._time else []
+        self._time = time
+        return evaluations
+
+    def __contains__(self, query: str) -> bool:
+        """Returns whether there is an incomplete evaluation of a query."""
+        return query in self._outputs
+
+    def __len__(self) -> int:
+        """Returns the number of incomplete evaluations."""
+        return len(self._outputs)
 
     def snapshot(self) -> list[Any]:
         """Returns the outputs of incomplete evaluations, as a JSON value."""
@@ -125,18 +158,23 @@ class EvaluationCollector:
 
     def end(self) -> list[Evaluation]:
         """Removes and returns the evaluations that are not known to be complete."""
-        evaluations = [_evaluation(self._time, query, outputs) for query, outputs in self._outputs.items()]
+        evaluations = [self._evaluation(query, outputs) for query, outputs in self._outputs.items()]
         self._outputs = {}
         return evaluations
 
-
-def _evaluation(time: int, query: str, outputs: Sequence[Output], names: Iterable[str] = ()) -> Evaluation:
-    answers = [answer for answer in map(answer_of, outputs) if not isinstance(answer, Evaluated)]
-    return evaluation(time, query, answers, names, [output.change for output in outputs if output.change])
+    def _evaluation(self, query: str, outputs: Sequence[Output], names: Iterable[str] = ()) -> Evaluation:
+        answers = [answer for answer in map(answer_of, outputs) if not isinstance(answer, Evaluated)]
+        changes = [output.change for output in outputs if output.change]
+        return evaluation(self._time, query, answers, names, changes, query in self._ordered)
 
 
 def evaluation(
-    time: int, query: str, answers: Iterable[Answer], names: Iterable[str] = (), changes: Sequence[str] = ()
+    time: int,
+    query: str,
+    answers: Iterable[Answer],
+    names: Iterable[str] = (),
+    changes: Sequence[str] = (),
+    is_ordered: bool = False,
 ) -> Evaluation:
     """Returns the evaluation with some answers.
 
@@ -146,18 +184,21 @@ def evaluation(
         answers: The answers.
         names: Its first variables. Others of the answers follow.
         changes: For each answer ``insert`` or ``delete``, or nothing at all.
+        is_ordered: Whether the solutions have an order.
     """
     variables = dict.fromkeys(names)
     bindings: list[dict[str, Term]] = []
     boolean: bool | None = None
+    is_answer = bool(variables)
     for answer in answers:
+        is_answer = is_answer or isinstance(answer, Solution | Boolean)
         if isinstance(answer, Boolean) and not changes:
             boolean = answer.value
             continue
         columns, values = cells(answer)
         variables.update(dict.fromkeys(columns))
         bindings.append({name: value for name, value in zip(columns, values, strict=True) if value is not None})
-    return Evaluation(time, query, tuple(variables), tuple(bindings), boolean, tuple(changes))
+    return Evaluation(time, query, tuple(variables), tuple(bindings), boolean, tuple(changes), is_answer, is_ordered)
 
 
 def cells(answer: Answer) -> tuple[tuple[str, ...], Sequence[Term | None]]:
@@ -173,49 +214,6 @@ def cells(answer: Answer) -> tuple[tuple[str, ...], Sequence[Term | None]]:
             return ("boolean",), (Term(str(answer)),)
         case Atom(relation=relation, arguments=arguments):
             return ("relation", *(f"argument{number + 1}" for number in range(len(arguments)))), (relation, *arguments)
-
-
-def statements_of(evaluation: Evaluation) -> list[Statement]:
-    """Returns the triples and quads of an evaluation. Raises SinkError if it has anything else."""
-    statements: list[Statement] = []
-    for row in evaluation.bindings:
-        match row:
-            case {"subject": s, "predicate": p, "object": o, "graph": g} if len(row) == 4:
-                statements.append(Quad(s, p, o, g))
-            case {"subject": s, "predicate": p, "object": o} if len(row) == 3:
-                statements.append(Triple(s, p, o))
-            case _:
-                raise _not_only_statements(evaluation)
-    if evaluation.boolean is not None:
-        raise _not_only_statements(evaluation)
-    return statements
-
-
-def logged_statements(evaluation: Evaluation, retracting: Collection[str]) -> tuple[list[Statement], list[Statement]]:
-    """Returns the triples and quads that an evaluation deletes, and those that it inserts.
-
-    Args:
-        evaluation: The evaluation.
-        retracting: The rules and queries whose outputs have ceased to hold (``dstream``): these are deleted. Those of
-            other queries are inserted, unless the outputs themselves say what they do (``changes``).
-
-    Raises:
-        SinkError: The evaluation has other things than triples and quads.
-    """
-    statements = statements_of(evaluation)
-    default = "delete" if evaluation.query in retracting else "insert"
-    changes = evaluation.changes or [default] * len(statements)
-    deleted, inserted = (
-        [statement for statement, change in zip(statements, changes, strict=True) if change == kind]
-        for kind in ("delete", "insert")
-    )
-    return deleted, inserted
-
-
-def _not_only_statements(evaluation: Evaluation) -> SinkError:
-    hint = "the format `ndjson-evaluations` holds all"
-    what = f"`{evaluation.query}`" if evaluation.query else "the program"
-    return SinkError(f"{what} makes other things than triples and quads", hint=hint)
 
 
 def time_text(time: int) -> str:

@@ -7,7 +7,7 @@ that it can be written at once; or, as a message, one evaluation, whose time is 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from hashlib import blake2b
 from typing import IO, Any
 
@@ -34,8 +34,9 @@ from squall.streams.formats import (
     suffix,
 )
 from squall.streams.formats.encoders import EvaluationEncoder
-from squall.streams.formats.evaluations import Evaluation, answer_of, check_unchanging, statements_of, time_text
+from squall.streams.formats.evaluations import Evaluation, answer_of, check_unchanging, time_text
 from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
+from squall.streams.formats.result_sets import statements_of
 from squall.streams.formats.timestamps import time_of
 
 TIME = "time"
@@ -229,10 +230,11 @@ class FrameEncoder:
 
 
 class MessageFrameEncoder(EvaluationEncoder):
-    """An encoder with a frame for each evaluation. `alone` is that of `FrameEncoder`."""
+    """An encoder with a frame for each evaluation. `alone` is that of `FrameEncoder`; `ordered` are the queries whose
+    solutions have an order."""
 
-    def __init__(self, alone: bool) -> None:
-        super().__init__(self._frame)
+    def __init__(self, alone: bool, ordered: Collection[str] = ()) -> None:
+        super().__init__(self._frame, ordered=ordered)
         self._alone = alone
         self._stream = _Stream(messages=True)
 
@@ -246,9 +248,10 @@ class MessageFrameEncoder(EvaluationEncoder):
         return _delimited(self._stream.message(evaluation))
 
 
-def of_output(output: Output) -> bytes:
-    """Returns an output as a single frame without its length; ``b""`` if it has no fact."""
-    return b"" if (statement := _statement(output)) is None else _single(_Stream().frame([statement]))
+def of_outputs(outputs: Iterable[Output]) -> bytes:
+    """Returns outputs as a single frame without its length; ``b""`` if they have no fact."""
+    statements = [statement for output in outputs if (statement := _statement(output)) is not None]
+    return _single(_Stream().frame(statements)) if statements else b""
 
 
 def of_evaluation(evaluation: Evaluation) -> bytes:

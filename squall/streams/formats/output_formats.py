@@ -30,10 +30,11 @@ from squall.streams.formats.encoders import (
     Encoder,
     EvaluationEncoder,
     LineEncoder,
+    ResultSetEncoder,
     TableEncoder,
     comment_line,
 )
-from squall.streams.formats.evaluations import Evaluation, answer_of, query_in_log
+from squall.streams.formats.evaluations import NO_DECLARATIONS, Declarations, Evaluation, answer_of, query_in_log
 from squall.streams.formats.graphs import TriGEncoder, quad, timed_quad
 from squall.streams.formats.rdf_patch import transaction
 from squall.streams.formats.results import DOCUMENTS, json_line, plain_value
@@ -141,8 +142,10 @@ MESSAGES: dict[str, Callable[[Evaluation], bytes]] = {
 LOGS: dict[str, Callable[[Evaluation, Collection[str]], bytes]] = {"rdfp": transaction, "ru": update_request}
 """Functions that encode an evaluation in a log of changes. Their last argument is the rules and queries whose outputs
 have ceased to hold."""
-NO_SOLUTIONS = frozenset((*LINES, "trig", *LOGS, *BINARY, *MESSAGES)) - {"ndjson"}
-"""The formats that can only express triples and quads."""
+FACTS = frozenset((*LINES, "jelly", "trig")) - {"ndjson"}
+"""The formats of facts, in which the answers of queries are result sets."""
+NO_SOLUTIONS = frozenset(LOGS)
+"""The formats that cannot express the answers of queries: a log has facts, which it deletes again."""
 CHANGES = frozenset((*LOGS, *TABLES, "ndjson", "table"))
 """The formats that say whether an output is inserted or deleted (`changes`)."""
 NO_GRAPHS = frozenset(("nt", "ntt", "nt-messages"))
@@ -173,44 +176,50 @@ def check_format(name: str) -> None:
     check_library(name)
 
 
-def log_encoder(format: str, retracting: Collection[str]) -> Callable[[Evaluation], bytes]:
-    """Returns the function that encodes an evaluation in a log of changes.
-
-    Args:
-        format: The name of the format.
-        retracting: The rules and queries whose outputs have ceased to hold (``dstream``).
-    """
+def log_encoder(format: str, declarations: Declarations) -> Callable[[Evaluation], bytes]:
+    """Returns the function that encodes an evaluation in a log of changes, by the name of the format."""
     encode = LOGS[format]
-    return lambda evaluation: encode(evaluation, retracting)
+    return lambda evaluation: encode(evaluation, declarations.retracting)
 
 
-def encoder(format: str, uri: str, alone: bool = False, retracting: Collection[str] = ()) -> Encoder:
+def encoder(format: str, uri: str, alone: bool = False, declarations: Declarations = NO_DECLARATIONS) -> Encoder:
     """Returns the encoder of a format.
 
     Args:
         format: The name of the format.
         uri: The address of the sink, for messages.
         alone: Whether what is written must be readable without what was written before.
-        retracting: The rules and queries whose outputs have ceased to hold (``dstream``).
+        declarations: What the program declares of its outputs.
     """
+    if format in FACTS:
+        return ResultSetEncoder(_fact_encoder(format, alone), declarations.ordered)
     if format in TABLES:
         return TableEncoder(uri, *TABLES[format])
     if format in DOCUMENTS:
         return DocumentEncoder(uri, format, DOCUMENTS[format])
     if format in LOGS:
-        return EvaluationEncoder(log_encoder(format, retracting), query_in_log)
+        return EvaluationEncoder(log_encoder(format, declarations), query_in_log)
     if format in EVALUATIONS:
         return EvaluationEncoder(EVALUATIONS[format])
-    if format == "trig":
-        return TriGEncoder()
     if format in MESSAGES:
-        return rdf_messages.MessageLogEncoder(MESSAGES[format], alone)
+        return rdf_messages.MessageLogEncoder(MESSAGES[format], alone, declarations.ordered)
     if format in BINARY:
         from squall.streams.formats import jelly
 
-        return jelly.FrameEncoder(alone) if format == "jelly" else jelly.MessageFrameEncoder(alone)
+        return jelly.MessageFrameEncoder(alone, declarations.ordered)
     if format == "table":
         from squall.streams.formats.tables import TextTableEncoder  # on demand: it needs `rich` and `squall.explain`
 
         return TextTableEncoder()
+    return LineEncoder(LINES[format])
+
+
+def _fact_encoder(format: str, alone: bool) -> Encoder:
+    """Returns the encoder of a format of facts."""
+    if format == "trig":
+        return TriGEncoder()
+    if format == "jelly":
+        from squall.streams.formats import jelly
+
+        return jelly.FrameEncoder(alone)
     return LineEncoder(LINES[format])

@@ -10,7 +10,7 @@ https://w3c-cg.github.io/rsp/spec/messages
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import IO
 
 import pyoxigraph
@@ -29,9 +29,10 @@ from squall.streams.formats import (
     suffix,
 )
 from squall.streams.formats.encoders import EvaluationEncoder
-from squall.streams.formats.evaluations import Evaluation, statements_of
+from squall.streams.formats.evaluations import Evaluation
 from squall.streams.formats.graphs import TriGEncoder
 from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
+from squall.streams.formats.result_sets import statements_of
 
 _DELIMITERS = rb"\s;,\[\](){}\"'<>#"
 """The characters that end a word."""
@@ -171,11 +172,12 @@ def trig(evaluation: Evaluation) -> bytes:
 class MessageLogEncoder(EvaluationEncoder):
     """An encoder with a message for each evaluation (`squall.streams.formats.encoders.Encoder`).
 
-    The first message of a log has the version directive. If they are `alone`, each has it.
+    The first message of a log has the version directive. If they are `alone`, each has it. `ordered` are the queries
+    whose solutions have an order.
     """
 
-    def __init__(self, body: Callable[[Evaluation], bytes], alone: bool) -> None:
-        super().__init__(self._message)
+    def __init__(self, body: Callable[[Evaluation], bytes], alone: bool, ordered: Collection[str] = ()) -> None:
+        super().__init__(self._message, ordered=ordered)
         self._body = body
         self._alone = alone
         self._announced = False

@@ -29,7 +29,8 @@ from squall.streams.formats import (
     reason_of,
     statements_of_quads,
 )
-from squall.streams.formats.evaluations import Evaluation, logged_statements, time_text
+from squall.streams.formats.evaluations import Evaluation, time_text
+from squall.streams.formats.result_sets import logged_statements
 from squall.streams.formats.timestamps import moment, time_of
 
 RecordMalformed = Callable[[int, str, str], None]
@@ -430,7 +431,7 @@ def transaction(evaluation: Evaluation, retracting: Collection[str] = ()) -> byt
 
     Args:
         evaluation: The evaluation.
-        retracting: As for `squall.streams.formats.evaluations.logged_statements`.
+        retracting: As for `squall.streams.formats.result_sets.logged_statements`.
 
     Raises:
         SinkError: The evaluation has other things than triples and quads.

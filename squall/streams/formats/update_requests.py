@@ -13,7 +13,8 @@ from itertools import groupby
 from squall.errors import SinkError
 from squall.rdf import Quad, is_blank
 from squall.streams.formats import Statement
-from squall.streams.formats.evaluations import Evaluation, logged_statements, time_text
+from squall.streams.formats.evaluations import Evaluation, time_text
+from squall.streams.formats.result_sets import logged_statements
 
 
 def update_request(evaluation: Evaluation, retracting: Collection[str] = ()) -> bytes:
@@ -21,7 +22,7 @@ def update_request(evaluation: Evaluation, retracting: Collection[str] = ()) -> 
 
     Args:
         evaluation: The evaluation.
-        retracting: As for `squall.streams.formats.evaluations.logged_statements`.
+        retracting: As for `squall.streams.formats.result_sets.logged_statements`.
 
     Raises:
         SinkError: The evaluation has other things than triples and quads, or a blank node: ``DELETE DATA`` has none

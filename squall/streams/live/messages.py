@@ -15,9 +15,17 @@ from squall.rdf import Event
 from squall.streams.address import Address
 from squall.streams.dead_letters import MAX_TEXT_LENGTH, excerpt
 from squall.streams.formats import BY_NAME, Format, check_library
-from squall.streams.formats.evaluations import Evaluation, EvaluationCollector, query_in_log, query_of
-from squall.streams.formats.output_formats import BINARY, EVALUATIONS, LINES, LOGS, MESSAGES, log_encoder
+from squall.streams.formats.evaluations import (
+    NO_DECLARATIONS,
+    Declarations,
+    Evaluation,
+    EvaluationCollector,
+    query_in_log,
+    query_of,
+)
+from squall.streams.formats.output_formats import BINARY, EVALUATIONS, FACTS, LINES, LOGS, MESSAGES, log_encoder
 from squall.streams.formats.reading import ReadProgress, Settings, decode
+from squall.streams.formats.result_sets import ResultSets
 from squall.streams.formats.results import DOCUMENTS
 from squall.streams.live.base import LiveSource, delay_after, delays
 
@@ -141,9 +149,9 @@ class MessageSink:
         self.number = 0
         """The number of the current message in its delivery, from 1."""
 
-    def set_retracting(self, rules: Collection[str]) -> None:
-        """Declares the rules whose outputs have ceased to hold (`squall.streams.sinks.SupportsRetractions`)."""
-        self._messages = _messages(self.format, rules)
+    def declare(self, declarations: Declarations) -> None:
+        """Declares what the outputs are (`squall.streams.sinks.SupportsDeclarations`)."""
+        self._messages = _messages(self.format, declarations)
 
     @abstractmethod
     def start(self, resume: bool = False, prompt: bool = False) -> None:
@@ -236,12 +244,43 @@ class _OutputMessages:
         pass
 
 
-class _EvaluationMessages:
-    """An encoder with one message for each evaluation. `query_of` is that of `EvaluationCollector`."""
+class _FactMessages:
+    """An encoder with one message for each fact, and for each evaluation of a query, which is a result set.
 
-    def __init__(self, encode: Callable[[Evaluation], bytes], query_of: Callable[[Output], str] = query_of) -> None:
+    Args:
+        encode: Encodes the outputs of a message.
+        ordered: The queries whose solutions have an order.
+    """
+
+    def __init__(self, encode: Callable[[Sequence[Output]], bytes], ordered: Collection[str]) -> None:
         self._encode = encode
-        self._collector = EvaluationCollector(query_of)
+        self._result_sets = ResultSets(ordered)
+        self.restore = self._result_sets.restore
+
+    def add(self, output: Output) -> list[bytes]:
+        return self._encoded(self._result_sets.add(output))
+
+    def end(self) -> list[bytes]:
+        return self._encoded(self._result_sets.end())
+
+    def snapshot(self) -> Any:
+        return self._result_sets.snapshot() or None
+
+    def _encoded(self, groups: Sequence[Sequence[Output]]) -> list[bytes]:
+        return [data for group in groups if (data := self._encode(group))]
+
+
+class _EvaluationMessages:
+    """An encoder with one message for each evaluation. Further arguments are those of `EvaluationCollector`."""
+
+    def __init__(
+        self,
+        encode: Callable[[Evaluation], bytes],
+        query_of: Callable[[Output], str] = query_of,
+        ordered: Collection[str] = (),
+    ) -> None:
+        self._encode = encode
+        self._collector = EvaluationCollector(query_of, ordered)
         self.snapshot = self._collector.snapshot
         self.restore = self._collector.restore
 
@@ -255,30 +294,38 @@ class _EvaluationMessages:
         return [data for evaluation in evaluations if (data := self._encode(evaluation))]
 
 
-def _messages(format: str, retracting: Collection[str] = ()) -> _OutputMessages | _EvaluationMessages:
+def _messages(
+    format: str, declarations: Declarations = NO_DECLARATIONS
+) -> _OutputMessages | _FactMessages | _EvaluationMessages:
     """Returns the encoder of messages in a format.
 
     Args:
         format: The name of the format.
-        retracting: The rules and queries whose outputs have ceased to hold (``dstream``).
+        declarations: What the program declares of its outputs.
 
     Raises:
         UsageError: The format cannot be used in messages.
     """
-    if format in LINES:
-        return _OutputMessages(partial(_without_newline, LINES[format]))
+    ordered = declarations.ordered
     if format in BINARY:
         check_library(format)
         from squall.streams.formats import jelly
 
-        return _OutputMessages(jelly.of_output) if format == "jelly" else _EvaluationMessages(jelly.of_evaluation)
+        if format == "jelly":
+            return _FactMessages(jelly.of_outputs, ordered)
+        return _EvaluationMessages(jelly.of_evaluation, ordered=ordered)
+    if format in LINES:
+        line = LINES[format]
+        if format in FACTS:
+            return _FactMessages(partial(_without_newline, lambda outputs: b"".join(map(line, outputs))), ordered)
+        return _OutputMessages(partial(_without_newline, line))
     documents: dict[str, Callable[[Evaluation], bytes]] = {**DOCUMENTS, **EVALUATIONS, **MESSAGES}
     if format in LOGS:
-        return _EvaluationMessages(partial(_without_newline, log_encoder(format, retracting)), query_in_log)
+        return _EvaluationMessages(partial(_without_newline, log_encoder(format, declarations)), query_in_log)
     if format not in documents:
         formats = ", ".join((*LINES, *BINARY, *documents, *LOGS))
         raise UsageError(f"messages cannot be written as `{format}`", hint=f"formats: {formats}")
-    return _EvaluationMessages(partial(_without_newline, documents[format]))
+    return _EvaluationMessages(partial(_without_newline, documents[format]), ordered=ordered)
 
 
 def _without_newline(encode: Callable[[T], bytes], value: T) -> bytes:

@@ -7,7 +7,7 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from squall.contracts import DeadLetterLedger, Output
 from squall.errors import SinkError, UsageError
 from squall.streams.address import Address
 from squall.streams.formats.compression import split_ending
+from squall.streams.formats.evaluations import Declarations
 from squall.streams.formats.output_formats import BY_ENDING, LINES, check_format, encoder, of_ending
 from squall.streams.sinks.folders import COLUMNS, FolderSink
 from squall.streams.sinks.patterns import PatternSink, expanded, is_pattern
@@ -94,17 +95,14 @@ class ReportsDeadLetters(Protocol):
 
 
 @runtime_checkable
-class SupportsRetractions(Protocol):
-    """A sink that distinguishes outputs that have ceased to hold from those that have become true, if its format does.
+class SupportsDeclarations(Protocol):
+    """A sink whose format may write what the program declares of its outputs.
 
-    (RDF Patch does.)
+    (RDF Patch deletes those that have ceased to hold; result sets number solutions that have an order.)
     """
 
-    def set_retracting(self, rules: Collection[str]) -> None:
-        """Declares the rules and queries whose outputs have ceased to hold (``dstream``). It is called before `start`.
-
-        By default there are none.
-        """
+    def declare(self, declarations: Declarations) -> None:
+        """Declares what the outputs are. It is called before `start`. By default nothing is declared."""
         ...
 
 
@@ -142,8 +140,8 @@ class StreamSink:
         self._prompt = False
         self._file: IO[bytes] | None = None
 
-    def set_retracting(self, rules: Collection[str]) -> None:
-        self._encoder = encoder(self.format, self.uri, self._alone, rules)
+    def declare(self, declarations: Declarations) -> None:
+        self._encoder = encoder(self.format, self.uri, self._alone, declarations)
         self._encode = self._encoder.write
 
     @property
@@ -332,10 +330,10 @@ def _file_sink(uri: str, path: Path, format: str, compressed: bool) -> StreamSin
 
 
 def _write_file(
-    uri: str, path: Path, outputs: Sequence[Output], retracting: Collection[str], format: str, compressed: bool
+    uri: str, path: Path, outputs: Sequence[Output], declarations: Declarations, format: str, compressed: bool
 ) -> None:
     with closing(_file_sink(uri, path, format, compressed)) as sink:
-        sink.set_retracting(retracting)
+        sink.declare(declarations)
         sink.start()
         for output in outputs:
             sink.write(output)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -11,7 +11,7 @@ from urllib.parse import quote
 from squall.contracts import Output
 from squall.errors import SinkError
 from squall.rdf import ALWAYS, Evaluated
-from squall.streams.formats.evaluations import answer_of
+from squall.streams.formats.evaluations import NO_DECLARATIONS, Declarations, answer_of
 from squall.streams.formats.event_json import as_json, output_of
 
 _TIME, _QUERY = "{time}", "{query}"
@@ -36,7 +36,7 @@ class PatternSink:
 
     It replaces existing files. A file appears when it is complete: it is written under a name that ends in ``.tmp``,
     and renamed. The function `write_file` writes outputs to a path; its first argument is the final path, for messages,
-    its last one what `set_retracting` declares.
+    its last one what `declare` declares.
 
     Attributes:
         uri: The address.
@@ -49,20 +49,20 @@ class PatternSink:
         uri: str,
         path: str,
         format: str,
-        write_file: Callable[[str, Path, Sequence[Output], Collection[str]], None],
+        write_file: Callable[[str, Path, Sequence[Output], Declarations], None],
     ) -> None:
         self.uri = uri
         self.format = format
         self.is_by_query = _QUERY in path
         self._path = path
         self._write_file = write_file
-        self._retracting: Collection[str] = ()
+        self._declarations = NO_DECLARATIONS
         self._time = ALWAYS
         self._outputs: dict[Path, list[Output]] = {}
 
-    def set_retracting(self, rules: Collection[str]) -> None:
-        """Declares the rules whose outputs have ceased to hold (`squall.streams.sinks.SupportsRetractions`)."""
-        self._retracting = rules
+    def declare(self, declarations: Declarations) -> None:
+        """Declares what the outputs are (`squall.streams.sinks.SupportsDeclarations`)."""
+        self._declarations = declarations
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:
         """Does nothing. Files of earlier runs stay until this one writes them anew."""
@@ -103,7 +103,7 @@ class PatternSink:
     def _write(self, path: Path, outputs: Sequence[Output]) -> None:
         temporary = path.with_name(f"{path.name}.tmp")
         try:
-            self._write_file(str(path), temporary, outputs, self._retracting)
+            self._write_file(str(path), temporary, outputs, self._declarations)
             os.replace(temporary, path)
         except OSError as error:
             raise SinkError(f"`{path}` cannot be written: {error.strerror}") from error
