@@ -1,0 +1,164 @@
+"""The source `tick`: events at the multiples of a period, bounded or by the clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import squall
+from squall.contracts import Options
+from squall.errors import UsageError
+from squall.functions.values import date_time
+from squall.rdf import ALWAYS, Event, Triple, iri
+from squall.streams import Sources, open_source, open_static
+from squall.streams.address import parse
+from squall.streams.clock import VirtualClock, WallClock
+from squall.streams.dead_letters import RunLedger
+from squall.streams.sources.ticks import TickSource
+from tests.conftest import Squall
+
+
+def tick(time: int, stream: str = "") -> Event:
+    fact = Triple(iri("urn:x-squall:tick"), iri("urn:x-squall:at"), date_time(time))
+    return Event(time, (fact,), stream)
+
+
+def events_of(source: Any) -> list[Event]:
+    return list(chain.from_iterable(source.batches()))
+
+
+@given(st.integers(1, 50), st.integers(-5000, 5000), st.integers(0, 50_000), st.data())
+def test_a_bounded_source_has_the_multiples(period: int, begin: int, length: int, data: st.DataObject) -> None:
+    """After any of its batches another source may resume, and has the events behind."""
+    uri = f"tick:{period}ms?from={begin}&until={begin + length}&stream=urn:s"
+    expected = [tick(time, "urn:s") for time in range(begin, begin + length + 1) if time % period == 0]
+    assert events_of(open_source(uri)) == expected
+    first, second = open_source(uri), open_source(uri)
+    assert isinstance(first, TickSource)
+    assert isinstance(second, TickSource)
+    before = list(chain.from_iterable(islice(first.batches(), data.draw(st.integers(0, 5)))))
+    second.resume(first.current_offset())
+    assert before + events_of(second) == expected
+    assert first.reading.statements == len(before)
+
+
+@pytest.mark.parametrize(
+    ("period", "milliseconds"), [("20ms", 20), ("2s", 2000), ("3m", 180_000), ("4h", 14_400_000), ("5d", 432_000_000)]
+)
+def test_a_period_has_a_unit(period: str, milliseconds: int) -> None:
+    source = open_source(f"tick:{period}?from=1970-01-01T00:00:00.001Z&until={2 * milliseconds}")
+    assert [event.time for event in events_of(source)] == [milliseconds, 2 * milliseconds]
+
+
+def test_both_ends_are_included() -> None:
+    assert events_of(open_source("tick:1s?from=2000&until=2000")) == [tick(2000)]
+    assert events_of(open_source("tick:1s?from=2001&until=2999")) == []
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("tick:1", "`1` in `tick:1` is no period"),
+        ("tick:0s", "`0s` in `tick:0s` is no period"),
+        ("tick:s", "`s` in `tick:s` is no period"),
+        ("tick:1s?from=0", "`tick:1s\\?from=0` has no end: other sources do not end it"),
+        ("tick:1s?from=9&until=8", "`tick:1s\\?from=9&until=8` ends before it begins"),
+        ("tick:1s?until=soon", "`until=soon` in `tick:1s\\?until=soon`: `soon` is no time"),
+        ("tick:1s?from=-infinity&until=0", "`from=-infinity` in .* is no time"),
+        ("tick:1s?format=nt", "format"),
+    ],
+)
+def test_what_is_no_clock_is_refused(uri: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        open_source(uri)
+
+
+@pytest.mark.parametrize("uri", ["tick:1s", "tick:1s?from=0&until=9"])
+def test_ticks_are_not_static(uri: str) -> None:
+    with pytest.raises(UsageError, match="is timed: it cannot be static"):
+        open_static(uri)
+
+
+def live(uri: str, **options: Any) -> TickSource:
+    return TickSource(parse(uri, "-"), RunLedger(), **options)
+
+
+def test_a_live_source_has_each_event_when_the_clock_has_reached_its_time() -> None:
+    source, clock = live("tick:20ms"), WallClock()
+    begin = clock.now()
+    times: list[int] = []
+    for batch in source.batches():
+        assert clock.now() >= batch[-1].time
+        times += [event.time for event in batch]
+        if len(times) >= 4:
+            source.stop()
+    assert times == [time for time in range(times[0], times[-1] + 1, 20) if time % 20 == 0]
+    assert begin < times[0] <= begin + 20
+
+
+def test_a_live_source_that_resumes_has_what_it_has_missed() -> None:
+    """Also if it is far more than a batch."""
+    clock = VirtualClock(100_000)
+    source = live("tick:1ms?until=100000", clock=clock)
+    source.resume(90_000)
+    batches = list(source.batches())
+    assert [event.time for batch in batches for event in batch] == list(range(90_000, 100_001))
+    assert max(map(len, batches)) < 1000
+
+
+def test_a_live_source_can_be_stopped_while_it_waits() -> None:
+    sources = Sources([live("tick:5d")])
+    began = time.monotonic()
+    batches = iter(sources)
+    sources.stop()
+    assert list(batches) == []
+    assert time.monotonic() - began < 60
+
+
+COUNTS = """PREFIX : <http://example.org/>
+SELECT (COUNT(?order) AS ?n) { ?order :is :Open }"""
+ORDERS = """1200 <http://example.org/o1> <http://example.org/is> <http://example.org/Open> .
+2300 <http://example.org/o2> <http://example.org/is> <http://example.org/Open> .
+"""
+
+
+@pytest.mark.parametrize(
+    "builder",
+    [
+        "iterator",
+        pytest.param("spark", marks=(pytest.mark.spark, pytest.mark.more)),
+        pytest.param("beam", marks=(pytest.mark.beam, pytest.mark.more)),
+    ],
+)
+def test_a_standing_query_is_evaluated_at_each_tick(builder: str, tmp_path: Path) -> None:
+    """Without ticks, the whole answer is evaluated only where an order comes or leaves its window."""
+    (tmp_path / "orders.ntt").write_text(ORDERS)
+    uris = [f"{tmp_path}/orders.ntt", "tick:1s?from=0&until=5000"]
+    results: list[Sequence[int]] = []
+    for used in (uris[:1], uris):
+        system = squall.compile(COUNTS, lexer="sparql", window="RANGE 2s", output="rstream")
+        job = squall.build(squall.plan(system), builder, Options())
+        outputs = job.run(Sources([open_source(uri) for uri in used]))
+        results.append(sorted({output.time for output in outputs if output.time > ALWAYS}))
+    assert results[0] == [1200, 2300, 3200, 4300]
+    assert results[1] == sorted({0, *range(1000, 8000, 1000), *results[0]})
+
+
+def test_ticks_have_a_window_of_their_own(tmp_path: Path, squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("at.rq").write_text("SELECT ?at { <urn:x-squall:tick> <urn:x-squall:at> ?at }")
+    source = "urn:ticks=tick:2s?from=0&until=4000&window=ELEMENT"
+    code, out, err = squall("run", "at.rq", "--source", source, "--output", "changes", "--format", "csv-values")
+    assert code == 0, err
+    assert out.splitlines()[1:] == [
+        "0,at,insert,1970-01-01T00:00:00Z", "1,at,delete,1970-01-01T00:00:00Z",
+        "2000,at,insert,1970-01-01T00:00:02Z", "2001,at,delete,1970-01-01T00:00:02Z",
+        "4000,at,insert,1970-01-01T00:00:04Z", "4001,at,delete,1970-01-01T00:00:04Z",
+    ]  # fmt: skip
