@@ -14,6 +14,7 @@ import pytest
 from hypothesis import strategies as st
 
 import squall
+from squall.builders.distributed.plan.strategy import strategy_of
 from squall.builders.runtime.serde import pack_output, pack_outputs, unpack_output, unpack_outputs
 from squall.contracts import Options, Output
 from squall.errors import BuilderError, PlannerError, SinkError
@@ -99,6 +100,29 @@ def test_engines_agree(builder: str, number: int) -> None:
 
     events, facts = event_streams(features=FEATURES), static_data(features=FEATURES)
     hold(law, number, system=systems("changes", FEATURES), events=events, facts=facts, seed=st.integers(0, 1000))
+
+
+def test_deletions_come_first_among_the_outputs_of_all_shards() -> None:
+    """Each shard numbers its outputs: those that had outputs before delete with higher numbers than others insert."""
+    updates = """PREFIX : <http://example.org/>
+    INSERT { ?x :is :Here } WHERE { ?x :comes ?d } ; DELETE { ?x :is :Here } WHERE { ?x :goes ?d }"""
+    plan = squall.plan(squall.compile(updates, lexer="sparql", output="changes"))
+    assert strategy_of(plan).division == "shards"
+    lines = [f"1 :s{number} :comes :now" for number in range(8)]
+    lines += [f"5 :s{number} :goes :now\n5 :t{number} :comes :now" for number in range(8)]
+    outputs = in_memory.run(plan, [stream("\n".join(lines))], [])
+    assert [(output.time, output.change) for output in outputs] == (
+        [(2, "insert")] * 8 + [(6, "delete")] * 8 + [(6, "insert")] * 8
+    )
+
+
+def test_solutions_are_deleted_and_inserted_as_often_as_they_are_there() -> None:
+    query = "PREFIX : <http://example.org/> SELECT ?y { ?x :p ?y }"
+    plan = squall.plan(squall.compile(query, lexer="sparql", window="RANGE 3ms", output="changes"))
+    outputs = squall.run(plan, stream("1 :a :p :b\n1 :c :p :b\n2 :d :p :b"))
+    assert [(output.time, output.change) for output in outputs] == (
+        [(1, "insert")] * 2 + [(2, "insert")] + [(4, "delete")] * 2 + [(5, "delete")]
+    )
 
 
 def test_changes_of_a_derived_stream_are_none_of_its_events() -> None:
