@@ -495,6 +495,20 @@ class ReplacesPlans(Protocol):
 
 
 @runtime_checkable
+class CountsDroppedFacts(Protocol):
+    """A job that counts what windows drop which are bounded by time and number
+    (`squall.model.windows.BoundedCountWindow`)."""
+
+    @property
+    def dropped_facts(self) -> int:
+        """How many facts have left a window because of its number before their time had passed, since the job began.
+
+        It may be called from another thread while the job runs.
+        """
+        ...
+
+
+@runtime_checkable
 class MeasuresNodes(Protocol):
     """A job that measures the nodes of its plan."""
 

@@ -373,6 +373,12 @@ def test_the_variables_in_scope() -> None:
         ("FROM STREAM :p [RANGE P1DT0.5S]", q.FromStream(P, q.TimeRange(86_400_500))),
         ("FROM NAMED STREAM :p [RANGE TRIPLES 10]", q.FromStream(P, q.CountRange(10), named=True)),
         ("FROM STREAM :p [TRIPLES 10 TUMBLING]", q.FromStream(P, q.CountRange(10, 10))),
+        ("FROM STREAM :p [RANGE 10m TRIPLES 5]", q.FromStream(P, q.CountRange(5, length=600_000))),
+        ("FROM STREAM :p [SESSION 30m]", q.FromStream(P, q.SessionRange(1_800_000))),
+        ("FROM STREAM :p [session 5s by Subject]", q.FromStream(P, q.SessionRange(5000, "SUBJECT"))),
+        ("FROM STREAM :p [SESSION PT5S BY OBJECT ON CHANGE]", q.FromStream(P, q.SessionRange(5000, "OBJECT", True))),
+        ("FROM STREAM :session [SESSION 5s on\nchange]",
+         q.FromStream(iri("urn:session"), q.SessionRange(5000, is_open=True))),
         ("FROM STREAM <http://example.org/step?range=1s> [RANGE 1d # a day\n]",
          q.FromStream(iri("http://example.org/step?range=1s"), q.TimeRange(86_400_000))),
         ("FROM STREAM :step [RANGE 1s]", q.FromStream(iri("urn:step"), q.TimeRange(1000))),
@@ -398,6 +404,10 @@ def test_streams_of_c_sparql(text: str, clause: q.DatasetClause) -> None:
         ("ON :p [ELEMENTS 10 STEP 2]", q.CountRange(10, 2)),
         ("ON :p [FROM NOW-PT2H TO NOW-PT1H STEP PT1M]", q.PastRange(7_200_000, 3_600_000, 60_000)),
         ("[RANGE 5 s, SLIDE 1s] ON STREAM :p", q.TimeRange(5000, 1000)),
+        ("ON :p [RANGE PT5S TRIPLES 7]", q.CountRange(7, length=5000)),
+        ("ON :p [SESSION PT30M]", q.SessionRange(1_800_000)),
+        ("ON :p [SESSION PT5S BY SUBJECT ON CHANGE]", q.SessionRange(5000, "SUBJECT", True)),
+        ("[SESSION 5s BY OBJECT] ON STREAM :p", q.SessionRange(5000, "OBJECT")),
     ],
 )
 def test_windows_of_rsp_ql(text: str, window: q.Range) -> None:
@@ -418,12 +428,15 @@ def test_windows_of_rsp_ql(text: str, window: q.Range) -> None:
         (":p [RANGE 5s SLIDE 3s ORIGIN FIRST]", q.TimeRange(5000, 3000, FirstTriple())),
         (":p [TRIPLES 5]", q.CountRange(5)),
         (":p [now]", q.TimeRange(1)),
+        (":p [RANGE 1m TRIPLES 5]", q.CountRange(5, length=60_000)),
+        (":p [SESSION 1h30m BY SUBJECT]", q.SessionRange(5_400_000, "SUBJECT")),
+        ("[SESSION 5s ON CHANGE] :p", q.SessionRange(5000, "", True)),
         (":p [ALL]", None),
         (":p [RANGE UNBOUNDED]", None),
         ("[RANGE 10s] :p", q.TimeRange(10_000)),
     ],
 )
-def test_streams_inside_of_patterns(text: str, window: q.TimeRange | q.CountRange | None) -> None:
+def test_streams_inside_of_patterns(text: str, window: q.TimeRange | q.CountRange | q.SessionRange | None) -> None:
     where = read(f"SELECT * {{ ?a :p ?c STREAM {text} {{ ?a :p ?b }} }}", cqels.lexer).where
     assert where.elements[1] == q.StreamWindow(P, window, q.Group((q.TriplesBlock((q.TriplePattern(A, P, B),)),)))
 
@@ -447,6 +460,9 @@ def test_a_stream_inside_of_a_pattern_may_be_a_variable() -> None:
         ("[NOW-1 y TO NOW-1 HRS STEP 2 Minutes]", q.PastRange(365 * 86_400_000, 3_600_000, 120_000)),
         ("[NOW-5 S SLIDE 3 S ORIGIN 1 S]", q.PastRange(5000, 0, 3000, 1000)),
         ("[TRIPLES 5 SLIDE 2]", q.CountRange(5, 2)),
+        ("[RANGE 10 minutes TRIPLES 5]", q.CountRange(5, length=600_000)),
+        ("[SESSION 30 minutes BY SUBJECT]", q.SessionRange(1_800_000, "SUBJECT")),
+        ("[SESSION 5 S ON CHANGE]", q.SessionRange(5000, "", True)),
     ],
 )
 def test_windows_of_sparqlstream(text: str, window: q.Range) -> None:

@@ -16,12 +16,16 @@ from squall.model import Aggregate, Grouping, Pattern, Select, Source, System, V
 from squall.model.windows import (
     EMPTY,
     LANDMARK,
+    SESSION_KEYS,
+    BoundedCountWindow,
     CountWindow,
     ElementWindow,
     FirstTriple,
     HoppingWindow,
     Landmark,
     OpenHoppingWindow,
+    OpenSessionWindow,
+    SessionWindow,
     SlidingWindow,
     StaticWindow,
     Window,
@@ -116,6 +120,12 @@ def test_a_grid_begins_at_the_first_triple(unit: int, time: int) -> None:
         ("triples 10 step 5", CountWindow(10, 5)),
         ("TRIPLES 5 STEP 5", CountWindow(5, 5)),
         ("TRIPLES 5 STEP 1", CountWindow(5)),
+        ("[range 10m triples 1000]", BoundedCountWindow(1000, length=600_000)),
+        ("SESSION 30m", SessionWindow(1_800_000)),
+        ("[ session 30m by subject ]", SessionWindow(1_800_000, "SUBJECT")),
+        ("SESSION 5s BY OBJECT", SessionWindow(5000, "OBJECT")),
+        ("SESSION 5s ON CHANGE", OpenSessionWindow(5000)),
+        ("session 5s by subject on change", OpenSessionWindow(5000, "SUBJECT")),
     ],
 )
 def test_a_text_names_a_window(text: str, window: Window) -> None:
@@ -129,6 +139,9 @@ NAMED = st.one_of(
     st.builds(SlidingWindow, DURATIONS, DURATIONS),
     st.builds(HoppingWindow, DURATIONS, DURATIONS),
     st.builds(HoppingWindow, DURATIONS, DURATIONS, delay=DURATIONS),
+    st.builds(BoundedCountWindow, DURATIONS, length=DURATIONS),
+    st.builds(SessionWindow, DURATIONS, st.sampled_from(("", *SESSION_KEYS))),
+    st.builds(OpenSessionWindow, DURATIONS, st.sampled_from(("", *SESSION_KEYS))),
     st.builds(HoppingWindow, DURATIONS, DURATIONS, DURATIONS | st.builds(FirstTriple)),
     st.builds(lambda size: HoppingWindow(size, size), DURATIONS),
     st.builds(CountWindow, DURATIONS, st.integers(1, 9)),
@@ -155,6 +168,14 @@ def test_a_window_prints_as_the_text_that_names_it(window: Window) -> None:
         "TRIPLES -1",
         "TRIPLES 5 STEP",
         "ROWS 5",
+        "SESSION",
+        "SESSION 5",
+        "SESSION 5s BY",
+        "SESSION 5s BY PREDICATE",
+        "SESSION 5s ON",
+        "RANGE 5s TRIPLES",
+        "RANGE 5s TRIPLES 5 STEP 2",
+        "RANGE 5s TUMBLING TRIPLES 5",
     ],
 )
 def test_an_invalid_window_is_refused(text: str) -> None:
@@ -164,7 +185,17 @@ def test_an_invalid_window_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["RANGE 0s", "RANGE 5s STEP 0ms", "TRIPLES 0", "TRIPLES 5 STEP 0", "RANGE 0s TUMBLING"]
+    "text",
+    [
+        "RANGE 0s",
+        "RANGE 5s STEP 0ms",
+        "TRIPLES 0",
+        "TRIPLES 5 STEP 0",
+        "RANGE 0s TUMBLING",
+        "SESSION 0s",
+        "RANGE 0s TRIPLES 5",
+        "RANGE 5s TRIPLES 0",
+    ],
 )
 def test_an_empty_window_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is empty"):
@@ -193,6 +224,8 @@ def test_an_invalid_duration_is_refused(text: str) -> None:
 
 
 FIRST = HoppingWindow(4, 2, FirstTriple(1))
+COUNTS = "depends_on_later_facts is_retractable counts_triples is_sequential mixes_subjects"
+SESSIONS = "depends_on_later_facts has_sessions is_sequential has_sequential_instants"
 
 
 @pytest.mark.parametrize(
@@ -206,11 +239,15 @@ FIRST = HoppingWindow(4, 2, FirstTriple(1))
         (SlidingWindow(5, 1), "expires"),
         (HoppingWindow(5, 5), "expires is_stepped"),
         (HoppingWindow(4, 5), "expires is_stepped leaves_gaps"),
-        (FIRST, "expires is_stepped begins_at_first_triple is_sequential has_sequential_instants"),
+        (FIRST, "expires is_stepped begins_at_first_triple is_sequential mixes_subjects has_sequential_instants"),
         (HoppingWindow(4, 2).while_open(), "expires is_stepped"),
-        (CountWindow(5), "expires counts_triples is_sequential"),
-        (CountWindow(5, 2), "expires counts_triples is_stepped is_sequential has_sequential_instants"),
-        (CountWindow(2, 3), "expires counts_triples is_stepped leaves_gaps is_sequential has_sequential_instants"),
+        (CountWindow(5), f"expires {COUNTS}"),
+        (BoundedCountWindow(5, length=7), f"expires {COUNTS}"),
+        (CountWindow(5, 2), f"expires {COUNTS} is_stepped has_sequential_instants"),
+        (CountWindow(2, 3), f"expires {COUNTS} is_stepped leaves_gaps has_sequential_instants"),
+        (SessionWindow(5), f"expires {SESSIONS} is_stepped mixes_subjects"),
+        (SessionWindow(5, "SUBJECT"), f"expires {SESSIONS} is_stepped"),
+        (OpenSessionWindow(5, "OBJECT"), f"expires {SESSIONS} is_retractable mixes_subjects"),
     ],
 )
 def test_the_traits_of_a_kind(window: Window, traits: str) -> None:
@@ -233,6 +270,9 @@ def test_the_traits_of_a_kind(window: Window, traits: str) -> None:
         (CountWindow(5, 2), (7, 1, None), [], 1),
         (CountWindow(5, 2), (7, 1, 1), [7], 2),
         (CountWindow(5, 2), (7, 0, 2), [], 2),
+        (BoundedCountWindow(5, length=3), (7, 1, None), [7, 10], None),
+        (SessionWindow(5), (7, 1, None), [], None),
+        (OpenSessionWindow(5), (7, 1, None), [7], None),
     ],
 )
 def test_when_the_content_may_change(
@@ -272,7 +312,9 @@ def test_a_further_kind_is_a_class() -> None:
 def test_no_other_module_asks_of_which_kind_a_window_is() -> None:
     """The oracle has a definition of its own, and the operator of count windows one assertion."""
     root = Path(__file__).parent.parent
-    kinds = "|".join(kind.__name__ for kind in (*Window.__subclasses__(), OpenHoppingWindow))
+    kinds = "|".join(
+        kind.__name__ for kind in (*Window.__subclasses__(), OpenHoppingWindow, OpenSessionWindow, BoundedCountWindow)
+    )
     asks = re.compile(rf"isinstance\([^()]*\b({kinds})\b|case \(?({kinds})\(")
     modules = [
         path.relative_to(root)

@@ -131,6 +131,11 @@ class IteratorJob(EventLoop):
         """Why the last better plan could not replace the present one (`squall.contracts.ReplacesPlans`)."""
         return self.adaptation.refused
 
+    @property
+    def dropped_facts(self) -> int:
+        """What windows have dropped because of their number (`squall.contracts.CountsDroppedFacts`)."""
+        return 0 if self._dataflow is None else self._dataflow.input.dropped_facts
+
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.contracts.Job.run`."""
         if self._has_begun:

@@ -26,7 +26,7 @@ from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.join import JoinOperator
 from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
 from squall.builders.runtime.operators.output import OutputOperator, SinkOperator
-from squall.builders.runtime.operators.scan import ScannedFacts, places_of, reads_any
+from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator, places_of, reads_any
 from squall.builders.runtime.operators.state import DiffedState, Stateful
 from squall.builders.runtime.operators.stateless import StatelessOperator, Step
 from squall.builders.runtime.operators.update import UpdateOperator
@@ -164,6 +164,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         for instants in self.instants:
             instants.add(events)
         for part in self.input.parts(events):
+            if self.input.links is not None and part:
+                self.change(self.input.close_sessions(part[0].time - 1))
             self.change(self.input.follow_links(part))
             places = places_of(part) if len(self.input.readers) > 1 else None
             for id, reader in self.input.readers.items():
@@ -224,6 +226,9 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         """
         if self.creation_limits.limits:
             self.creation_limits.begin()
+        self.change(self.input.close_sessions(now))
+        for reader in self.input.readers.values():
+            self._add_close_times(reader)
         if self.event_time_operators:
             self._wake(now)
         for component in self.ready_components():
@@ -245,7 +250,14 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         if isinstance(op, DerivedStreamOperator) and id in self.layout.stream_leaders:
             for instants in self.instants:
                 instants.add(op.events)
+            self._add_close_times(op.reader)
             self._wake(now)
+
+    def _add_close_times(self, reader: ScanOperator) -> None:
+        """Adds the times at which sessions have closed to the evaluation instants of those who read them."""
+        for stream, time in reader.followed.pop_close_times():
+            for instants in self.instants:
+                instants.add_close(reader.source, stream, time)
 
     def _wake(self, now: int) -> None:
         """Schedules the nodes that have work up to `now`."""
@@ -256,7 +268,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
     def next_time(self) -> int:
         """Returns the next time at which there is work without further input; FOREVER if there is none."""
         times = (op.next_time for op in self.operators.values() if isinstance(op, EventTimeOperator | SinkOperator))
-        return min(times, default=FOREVER)
+        close_times = (reader.followed.next_time for reader in self.input.readers.values())
+        return min(chain(times, close_times), default=FOREVER)
 
     def expire(self, now: int) -> None:
         """Drops expired rows. No later delta begins before `now`."""

@@ -16,6 +16,7 @@ from squall.builders.runtime.operators.valid_facts import terms_of
 from squall.builders.runtime.same_as_links import Links
 from squall.builders.runtime.tuning import Tuning
 from squall.builders.runtime.zset import Delta, fact_row
+from squall.model.windows import Window
 from squall.plan import Plan
 from squall.plan.operators import Scan
 from squall.rdf import ALWAYS, FOREVER, NOTES, Event, Fact, Term
@@ -116,6 +117,24 @@ class FactInput:
         for source_stream, updates, arrival in self.inserted.remove(fact, stream):
             yield from self._changes(updates, source_stream, fact, arrival, time, -1)
 
+    def close_sessions(self, now: int) -> Iterator[Change]:
+        """Closes the sessions that close at a time (integer ms) or before."""
+        for id, reader in self.readers.items():
+            if reader.followed.sessions and (deltas := list(reader.followed.advance(now))):
+                yield id, deltas
+
+    @property
+    def dropped_facts(self) -> int:
+        """How many facts have left a window that is bounded by time and number before their time had passed: of each
+        stream and window, whoever reads it."""
+        counts: dict[tuple[str, Window], int] = {}
+        feeds = [feed.reader for feed in self.derived_streams.values()]
+        for reader in (*self.readers.values(), *feeds):
+            for stream, content in list(reader.followed.counts.items()):
+                place = stream, content.window
+                counts[place] = max(counts.get(place, 0), content.dropped_count)
+        return sum(counts.values())
+
     def known_links(self) -> Sequence[Event]:
         """Returns the links that are known before the run as static data, if they may change and patterns read them."""
         if self.links is None:
@@ -182,8 +201,7 @@ def _with_terms(reader: ScanOperator, terms: frozenset[Term], time: int, weight:
         if arrival.end > time:
             valid = max(arrival.start, time), arrival.end
             deltas += reader.entries(arrival.stream, fact, arrival.time, arrival.graph, valid, weight)
-    for count_window in reader.count_windows.values():
-        deltas += count_window.with_terms(terms, (time, FOREVER), weight)
+    deltas += reader.followed.with_terms(terms, time, weight)
     return deltas
 
 

@@ -130,6 +130,11 @@ class ReportSchedule:
         sources = (source for source in self.sources if source.is_affected_by(event))
         return tuple((source, source.window_of(event.stream)) for source in sources)
 
+    def add_close(self, source: Source, stream: str, time: int) -> None:
+        """Adds the time (integer ms) at which a session of a stream has closed, as a source reads it."""
+        if any(own.follows_as(source, stream) for own in self.sources):
+            self.add_instant(time)
+
     def add_instant(self, time: int) -> None:
         """Adds an instant (integer ms). `ALWAYS` is reported again even if it was reported before."""
         self.last_time = max(self.last_time, time)

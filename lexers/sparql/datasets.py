@@ -13,7 +13,7 @@ from squall.errors import Origin
 from squall.lexers.sparql import tree as q
 from squall.lexers.sparql.expressions import Expressions, first, has, is_iri, trees, word
 from squall.lexers.text import Text
-from squall.model.windows import FirstTriple
+from squall.model.windows import SESSION_KEYS, FirstTriple, session_key
 
 _DAY = 86_400_000
 _UNITS = {
@@ -71,12 +71,19 @@ class Datasets(Expressions):
 
     def _streaming(self, tree: Tree[Token]) -> q.Streaming:
         """Returns what a program of Strider says of all streams."""
-        size, step, *batch = (self._duration(trees(part)[0]) for part in trees(tree))
-        self._check_sizes(tree, (size, step))
-        if batch and not batch[0]:
-            self.text.fail("this batch is empty", self.origin(trees(tree)[2]), "its length has to be more than 0")
-        window = q.FromStreams(q.TimeRange(size, step), self.origin(tree))
-        return q.Streaming(window, batch[0] if batch else None)
+        range: q.Range
+        if (session := first(tree, "session_range")) is not None:
+            range = self._range(session)
+        else:
+            size, step = (self._duration(trees(part)[0]) for part in trees(tree, "window_length", "window_slide"))
+            self._check_sizes(tree, (size, step))
+            range = q.TimeRange(size, step)
+        assert isinstance(range, q.TimeRange | q.SessionRange)
+        interval = first(tree, "batch")
+        length = None if interval is None else self._duration(trees(interval)[0])
+        if interval is not None and not length:
+            self.text.fail("this batch is empty", self.origin(interval), "its length has to be more than 0")
+        return q.Streaming(q.FromStreams(range, self.origin(tree)), length)
 
     def _dataset(self, tree: Tree[Token]) -> tuple[q.DatasetClause, ...]:
         return tuple(map(self._clause, trees(tree, "from_graph", "from_stream", "from_window")))
@@ -103,22 +110,30 @@ class Datasets(Expressions):
         match tree.data:
             case "now_range":
                 return q.TimeRange(1)
+            case "session_range":
+                self._check_sizes(tree, lengths)
+                return q.SessionRange(lengths[0], session_key(word(tree, *SESSION_KEYS)), has(tree, "ON_CHANGE"))
             case "count_range":
-                self._check_sizes(tree, counts)
-                return q.CountRange(counts[0], counts[0] if has(tree, "TUMBLING") else _second(counts))
+                self._check_sizes(tree, [*lengths, *counts])
+                step = counts[0] if has(tree, "TUMBLING") else _second(counts)
+                return q.CountRange(counts[0], step, length=next(iter(lengths), None))
             case "past_range":
-                begin, *steps = lengths
-                ends = [self._duration(part) for duration in trees(tree, "until") for part in trees(duration)]
-                end = ends[0] if ends else 0
-                if begin <= end:
-                    hint = "write `[FROM NOW-PT2H TO NOW-PT1H STEP PT1H]`"
-                    self.text.fail("this window ends before it begins", self.origin(tree), hint)
-                self._check_sizes(tree, steps)
-                return q.PastRange(begin, end, steps[0] if steps else None, self._grid_origin(tree))
+                return self._past_range(tree, lengths)
             case _:
                 self._check_sizes(tree, lengths)
                 step = lengths[0] if has(tree, "TUMBLING") else _second(lengths)
                 return q.TimeRange(lengths[0], step, self._grid_origin(tree))
+
+    def _past_range(self, tree: Tree[Token], lengths: Sequence[int]) -> q.PastRange:
+        """Returns a window in the past. lengths: when it begins, and its step if it has one (integer ms)."""
+        begin, *steps = lengths
+        ends = [self._duration(part) for duration in trees(tree, "until") for part in trees(duration)]
+        end = ends[0] if ends else 0
+        if begin <= end:
+            hint = "write `[FROM NOW-PT2H TO NOW-PT1H STEP PT1H]`"
+            self.text.fail("this window ends before it begins", self.origin(tree), hint)
+        self._check_sizes(tree, steps)
+        return q.PastRange(begin, end, steps[0] if steps else None, self._grid_origin(tree))
 
     def _grid_origin(self, tree: Tree[Token]) -> int | FirstTriple:
         """Returns where the grid of a window begins: by default at 0."""
@@ -127,7 +142,7 @@ class Datasets(Expressions):
             return 0
         return FirstTriple() if has(begin, "FIRST") else self._duration(trees(begin)[0])
 
-    def stream_range(self, tree: Tree[Token]) -> q.TimeRange | q.CountRange | None:
+    def stream_range(self, tree: Tree[Token]) -> q.TimeRange | q.CountRange | q.SessionRange | None:
         """Returns the window of a stream inside of a pattern (CQELS-QL). ``NOW`` is a window of 1 ms."""
         if tree.data == "all_range":
             return None

@@ -170,7 +170,7 @@ def run(
         tally: The counts of the run.
     """
     # In one piece: each way in which a run ends, with the code for it.
-    from squall.contracts import ReplacesPlans
+    from squall.contracts import CountsDroppedFacts, ReplacesPlans
     from squall.observe.progress import progress_bar
     from squall.process.signals import stop_on_signal
     from squall.streams.sinks import Flushable
@@ -204,6 +204,8 @@ def run(
         ledger.close()
     if isinstance(job, ReplacesPlans):
         tally.plan_changes, tally.refused_plan = job.plan_changes, job.refused_plan
+    if isinstance(job, CountsDroppedFacts):
+        tally.dropped = job.dropped_facts
     has_unread = _report_losses(sources, ledger, tally)
     code = code or (FAILED if ledger.failed or has_unread else 0)
     return End(code, shutdown is not None and shutdown.has_stopped, interruption)
@@ -225,9 +227,11 @@ def _write(outputs: Iterable[Output], sink: Sink, columns: Collection[str], tall
 
 def _report_losses(sources: Sources, ledger: DeadLetterFile, tally: Tally) -> bool:
     """Prints the summary of a run, and what was lost. Returns whether nothing could be read of some source."""
-    from squall.observe.progress import dead_letter_lines, summary, unreadable
+    from squall.observe.progress import dead_letter_lines, dropped_line, summary, unreadable
 
     messages.note(summary(sources, tally))
+    if tally.dropped:
+        messages.loss(dropped_line(tally.dropped))
     for line in dead_letter_lines(ledger):
         messages.loss(line)
     nothing_read = unreadable(sources, tally)

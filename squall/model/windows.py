@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from dataclasses import dataclass, field, fields, replace
+from typing import ClassVar, Literal
 
 from squall.errors import UsageError
-from squall.rdf import FOREVER
+from squall.rdf import FOREVER, Fact, Term, Triple
 
 
 class Window:
@@ -22,15 +22,21 @@ class Window:
     Attributes:
         expires: Whether facts come to an end by themselves.
         is_empty: Whether it never holds a fact.
-        counts_triples: Whether the end of a fact depends on how many triples come after it. Such a window has no
+        depends_on_later_facts: Whether what comes after a fact decides when it is valid. Such a window has no
             `validity`.
+        is_retractable: Whether facts are read before it is known when they end, and are retracted then.
+        counts_triples: Whether the end of a fact depends on how many triples come after it.
+        has_sessions: Whether the content changes when nothing has come for some time.
         is_momentary: Whether it holds what arrives at an instant, at that instant only.
         is_static: Whether it holds the static data of a stream only.
     """
 
     expires: ClassVar[bool] = True
     is_empty: ClassVar[bool] = False
+    depends_on_later_facts: ClassVar[bool] = False
+    is_retractable: ClassVar[bool] = False
     counts_triples: ClassVar[bool] = False
+    has_sessions: ClassVar[bool] = False
     is_momentary: ClassVar[bool] = False
     is_static: ClassVar[bool] = False
 
@@ -63,7 +69,12 @@ class Window:
     @property
     def is_sequential(self) -> bool:
         """Whether what it holds depends on all that its stream brings, and on its order."""
-        return self.counts_triples or self.begins_at_first_triple
+        return self.depends_on_later_facts or self.begins_at_first_triple
+
+    @property
+    def mixes_subjects(self) -> bool:
+        """Whether what it holds of a subject depends on facts of other subjects."""
+        return self.is_sequential
 
     @property
     def has_sequential_instants(self) -> bool:
@@ -315,6 +326,8 @@ class CountWindow(Window):
             until the next ones are.
     """
 
+    depends_on_later_facts: ClassVar[bool] = True
+    is_retractable: ClassVar[bool] = True
     counts_triples: ClassVar[bool] = True
     size: int
     step: int = 1
@@ -340,12 +353,126 @@ class CountWindow(Window):
         after = before + fact_count
         return (time,) if after // self.step > before // self.step else (), after
 
+    def latest_end(self, time: int) -> int:
+        """Returns until when a fact is valid at most, by the time of its event (integer ms)."""
+        return FOREVER
+
     def as_in_csparql(self) -> Window:
         return self if self.is_stepped else CountWindow(self.size, self.size)
 
     def __str__(self) -> str:
         moves = "" if self.step == 1 else " TUMBLING" if self.size == self.step else f" STEP {self.step}"
         return f"TRIPLES {self.size}{moves}"
+
+
+@dataclass(frozen=True)
+class BoundedCountWindow(CountWindow):
+    """A sliding window that is bounded by number, too: of what came in the last `length` ms, the last `size` triples.
+
+    So a fact is valid at [t, t + length), but no longer than until the `size`-th later triple of the stream comes. What
+    the number drops earlier than its time is counted (`squall.builders.runtime.operators.count_window`).
+    """
+
+    length: int = field(kw_only=True)
+
+    def change_instants(
+        self, time: int, fact_count: int = 0, position: int | None = None
+    ) -> tuple[Sequence[int], int | None]:
+        return (time, time + self.length), None
+
+    def latest_end(self, time: int) -> int:
+        return time + self.length
+
+    def as_in_csparql(self) -> Window:
+        return self
+
+    def __str__(self) -> str:
+        return f"RANGE {duration(self.length)} TRIPLES {self.size}"
+
+
+SessionKey = Literal["", "SUBJECT", "OBJECT"]
+_NO_TERM = Term("")
+SESSION_KEYS: Sequence[SessionKey] = ("SUBJECT", "OBJECT")
+
+
+@dataclass(frozen=True)
+class SessionWindow(Window):
+    """A session window: its content at T is the sessions that close at T. All times are integer ms.
+
+    Facts of a stream belong to one session while each comes less than `gap` after the one before. The session lasts
+    from its first arrival until `gap` after the last one, [first, last + gap), and closes then. Its facts are valid at
+    this instant, [last + gap, last + gap + 1). (Akidau et al., "The dataflow model", VLDB 2015, section 2.2.)
+
+    Attributes:
+        gap: The time without an arrival that closes a session.
+        key: The slot of a fact by whose terms there are sessions of their own (`session_key`). ``""``: all facts of the
+            stream have the same sessions.
+    """
+
+    depends_on_later_facts: ClassVar[bool] = True
+    has_sessions: ClassVar[bool] = True
+    gap: int
+    key: SessionKey = ""
+
+    @property
+    def is_stepped(self) -> bool:
+        return True
+
+    @property
+    def has_sequential_instants(self) -> bool:
+        return True
+
+    @property
+    def mixes_subjects(self) -> bool:
+        return self.key != "SUBJECT"
+
+    def change_instants(
+        self, time: int, fact_count: int = 0, position: int | None = None
+    ) -> tuple[Sequence[int], int | None]:
+        """Returns no instants: which one an event leads to is known when its session closes."""
+        return (), None
+
+    def session_key(self, fact: Fact) -> Term:
+        """Returns the term by which a fact has its session: of an atom its first or last argument. Without a key it is
+        empty."""
+        if not self.key:
+            return _NO_TERM
+        terms = fact if isinstance(fact, Triple) else fact.arguments or (fact.relation,)
+        return terms[0 if self.key == "SUBJECT" else -1]
+
+    def close_time(self, last: int) -> int:
+        """Returns when a session closes whose last fact came at a time (integer ms)."""
+        return last + self.gap
+
+    def without_steps(self) -> Window:
+        return self.while_open()
+
+    def while_open(self) -> Window:
+        return OpenSessionWindow(self.gap, self.key)
+
+    def __str__(self) -> str:
+        return f"SESSION {duration(self.gap)}{f' BY {self.key}' if self.key else ''}"
+
+
+@dataclass(frozen=True)
+class OpenSessionWindow(SessionWindow):
+    """A session window that is read while its sessions are open: a fact is valid from its event until its session
+    closes, [t, last + gap)."""
+
+    is_retractable: ClassVar[bool] = True
+
+    @property
+    def is_stepped(self) -> bool:
+        return False
+
+    def change_instants(
+        self, time: int, fact_count: int = 0, position: int | None = None
+    ) -> tuple[Sequence[int], int | None]:
+        """Returns the time of the event. When its session closes is known then."""
+        return (time,), None
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} ON CHANGE"
 
 
 @dataclass(frozen=True)
@@ -415,6 +542,10 @@ _TIMED = re.compile(
     re.IGNORECASE,
 )
 _ELEMENT = re.compile(rf"\[?\s*ELEMENT(?:\s+DELAY\s+{_DURATION})?\s*\]?", re.IGNORECASE)
+_SESSION = re.compile(
+    rf"\[?\s*SESSION\s+{_DURATION}(?:\s+BY\s+({'|'.join(SESSION_KEYS)}))?(\s+ON\s+CHANGE)?\s*\]?", re.IGNORECASE
+)
+_BOUNDED = re.compile(rf"\[?\s*RANGE\s+{_DURATION}\s+TRIPLES\s+(\d+)\s*\]?", re.IGNORECASE)
 _COUNT = re.compile(r"\[?\s*TRIPLES\s+(\d+)(?:\s+(?:STEP\s+(\d+)|(TUMBLING)))?\s*\]?", re.IGNORECASE)
 
 
@@ -457,7 +588,10 @@ def parse_window(text: str) -> Window:
     ``TRIPLES 9 TUMBLING`` and ``LANDMARK``, in any letter case, with or without brackets. A ``RANGE`` window may have a
     delay: ``RANGE 10s DELAY 1h``. The grid of its steps may have an origin: ``RANGE 10s STEP 5s ORIGIN 2s`` has the
     instants 2 s, 7 s, ..., and ``RANGE 10s STEP 5s ORIGIN FIRST`` counts the steps from the second of the stream's
-    first triple. ``ELEMENT`` has what arrives at an instant, and may have a delay as well. Units: ms s m h d.
+    first triple. ``ELEMENT`` has what arrives at an instant, and may have a delay as well. ``RANGE 10m TRIPLES 9`` has
+    the last 9 triples of the last 10 minutes. ``SESSION 30m`` has the sessions that close, ``SESSION 30m BY SUBJECT``
+    those of each subject, or ``BY OBJECT`` of each object, and ``ON CHANGE`` behind it those that are open. Units: ms s
+    m h d.
 
     Raises:
         UsageError: The text is not a window.
@@ -468,14 +602,25 @@ def parse_window(text: str) -> Window:
     if match := _COUNT.fullmatch(stripped):
         size = _positive(_integer(match[1]), text)
         return CountWindow(size, size if match[3] else _positive(_integer(match[2] or "1"), text))
+    if match := _BOUNDED.fullmatch(stripped):
+        length = _positive(_length(match[1], match[2]), text)
+        return BoundedCountWindow(_positive(_integer(match[3]), text), length=length)
+    if match := _SESSION.fullmatch(stripped):
+        gap, key = _positive(_length(match[1], match[2]), text), session_key(match[3])
+        return (OpenSessionWindow if match[4] else SessionWindow)(gap, key)
     if match := _ELEMENT.fullmatch(stripped):
         return ElementWindow(_length(match[1], match[2]) if match[1] else 0)
-    if not (match := _TIMED.fullmatch(stripped)):
-        raise UsageError(
-            f"`{text}` is not a window",
-            hint="windows: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, RANGE 10s STEP 5s ORIGIN 2s, "
-            "RANGE 10s DELAY 1h, ELEMENT, TRIPLES 100, TRIPLES 9 STEP 3, LANDMARK",
-        )
+    if match := _TIMED.fullmatch(stripped):
+        return _timed_window(match, text)
+    raise UsageError(
+        f"`{text}` is not a window",
+        hint="windows: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, RANGE 10s STEP 5s ORIGIN 2s, "
+        "RANGE 10s DELAY 1h, RANGE 10s TRIPLES 100, ELEMENT, TRIPLES 100, TRIPLES 9 STEP 3, SESSION 30m, "
+        "SESSION 30m BY SUBJECT, SESSION 30m ON CHANGE, LANDMARK",
+    )
+
+
+def _timed_window(match: re.Match[str], text: str) -> Window:
     size = _positive(_length(match[1], match[2]), text)
     delay = _length(match[9], match[10]) if match[9] else 0
     if not (match[3] or match[5]):
@@ -483,6 +628,11 @@ def parse_window(text: str) -> Window:
     step = size if match[5] else _positive(_length(match[3], match[4]), text)
     origin = FirstTriple() if match[8] else _length(match[6], match[7]) if match[6] else 0
     return HoppingWindow(size, step, origin, delay=delay)
+
+
+def session_key(word: str | None) -> SessionKey:
+    """Returns the key of sessions that a word behind ``BY`` names, in any letter case; None: no key."""
+    return next((key for key in SESSION_KEYS if word is not None and key == word.upper()), "")
 
 
 def as_window(window: str | Window) -> Window:
@@ -505,5 +655,5 @@ def _integer(digits: str) -> int:
 
 def _positive(number: int, text: str) -> int:
     if number <= 0:
-        raise UsageError(f"the window `{text}` is empty", hint="its size and step have to be more than 0")
+        raise UsageError(f"the window `{text}` is empty", hint="its size, step and gap have to be more than 0")
     return number

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from squall.contracts import Job, ReplacesPlans
+from squall.contracts import CountsDroppedFacts, Job, ReplacesPlans
 from squall.errors import UsageError
 from squall.observe.latency import Figures, Latencies
 from squall.observe.progress import Tally
@@ -90,6 +90,9 @@ class Metrics:
         yield from self._read()
         labels = "cause", "source"
         yield _counter("squall_dead_letters", "Statements that could not be used", labels, self._ledger.counts)
+        if isinstance(self._job, CountsDroppedFacts):
+            about = "Statements that left a window because of its number before their time"
+            yield CounterMetricFamily("squall_dropped_statements", about, self._job.dropped_facts)
         yield from self._time()
         if isinstance(self._job, ReplacesPlans):
             yield CounterMetricFamily("squall_replans", "Changes of the plan", len(self._job.plan_changes))

@@ -28,6 +28,7 @@ class Tally:
     Attributes:
         outputs: The number of outputs so far.
         left_out: The number of facts that a table leaves out.
+        dropped: The number of facts that left a window because of its number before their time had passed.
         static: The static data of the run.
         plan_changes: The changes of its plan.
         latencies: The latencies of its batches and windows, if they are measured.
@@ -37,6 +38,7 @@ class Tally:
 
     outputs: int = 0
     left_out: int = 0
+    dropped: int = 0
     static: list[StaticData] = field(default_factory=list)
     plan_changes: Sequence[PlanChange] = ()
     refused_plan: str = ""
@@ -112,6 +114,11 @@ def summary(sources: Sources, tally: Tally) -> str:
     if len(sources.sources) > 1:
         lines += [f"  {source.uri}: {counted(source.reading.statements, 'statement')}" for source in sources.sources]
     return "\n".join(lines)
+
+
+def dropped_line(count: int) -> str:
+    """Returns the line that says how many facts windows have dropped because of their number."""
+    return f"  {counted(count, 'statement')} left a window early: more came within its time than it may hold (TRIPLES)"
 
 
 def _plan_changes(changes: Sequence[PlanChange]) -> str:

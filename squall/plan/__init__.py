@@ -256,10 +256,10 @@ def _may_retract(op: Operator, updates: bool, deletes: bool) -> bool:
     if isinstance(op, Scan):
         return updates or is_retractable_source(op.source)
     if isinstance(op, DerivedStream):
-        return deletes or op.source.window.counts_triples
+        return deletes or op.source.window.is_retractable
     return op.retracts or is_time_dependent(op)
 
 
 def is_retractable_source(source: Source) -> bool:
     """Returns whether the validity of a fact may become shorter after the fact has been read."""
-    return source.removals or any(window.counts_triples for window in source.all_windows)
+    return source.removals or any(window.is_retractable for window in source.all_windows)

@@ -13,7 +13,16 @@ from squall.errors import Origin
 from squall.lexers.sparql import tree as q
 from squall.model import GRAPH, AtomPattern, FactPattern, Graph, Graphs, Pattern, Slot, Source, Variable
 from squall.model.sources import BACKGROUND
-from squall.model.windows import LANDMARK, CountWindow, ElementWindow, HoppingWindow, SlidingWindow, Window
+from squall.model.windows import (
+    LANDMARK,
+    BoundedCountWindow,
+    CountWindow,
+    ElementWindow,
+    HoppingWindow,
+    SessionWindow,
+    SlidingWindow,
+    Window,
+)
 from squall.rdf import Term, iri_text
 from squall.translators.sparql.state import Notes
 
@@ -228,6 +237,11 @@ def window(range: q.Range, clause: Windowing, notes: Notes) -> Window:
                 return HoppingWindow(size, size, grid_origin) if is_stepped else SlidingWindow(size)
             _check_gaps(size, step, clause, notes)
             return HoppingWindow(size, step, grid_origin)
+        case q.SessionRange(gap=gap, key=key, is_open=is_open):
+            session = SessionWindow(gap, key)
+            return session.while_open() if is_open else session
+        case q.CountRange(size=size, length=int(length)):
+            return BoundedCountWindow(size, length=length)
         case q.CountRange(size=size, step=step):
             _check_gaps(size, step or 1, clause, notes)
             return CountWindow(size, step or 1)

@@ -129,7 +129,7 @@ class _SubjectAnalysis:
         """Returns why a node needs facts of several subjects, or None if it does not."""
         op = node.op
         match op:
-            case Scan(source=source) if source.is_sequential:
+            case Scan(source=source) if any(window.mixes_subjects for window in source.all_windows):
                 return "reads through a window that follows its stream"
             case Unit():
                 consumers = (self.plan.by_id[id].op for id, _ in self.plan.consumers[node.id])

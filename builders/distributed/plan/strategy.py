@@ -78,6 +78,10 @@ def _why_as_a_whole(op: Operator, in_one_job: bool) -> str | None:
             return "inserts or deletes facts"
         case Scan(source=source) if source.follows_links:
             return "reads facts by the links of owl:sameAs that streams bring"
+        case Scan(source=source) | DerivedStream(source=source) if any(
+            window.has_sessions for window in source.all_windows
+        ):
+            return "closes sessions when time passes"
         case Scan(source=source) if in_one_job:
             return why_ordered_source(source)
         case DerivedStream() if in_one_job:

@@ -58,11 +58,12 @@ class DerivedStreamOperator(EventTimeOperator):
 
     @property
     def next_time(self) -> int:
-        return (
+        next_output = (
             self.emitter.next_time
             if self.instants is None
             else min(self.emitter.changes.next_time, *self.instants[:1], FOREVER)
         )
+        return min(next_output, self.reader.followed.next_time)
 
     def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
         return self.emitter.apply(port, deltas)
@@ -75,7 +76,7 @@ class DerivedStreamOperator(EventTimeOperator):
             for graph, placed in groupby(events, key=_graph):
                 self.events.append(Event(time, tuple(fact for _, fact in placed), self.stream, graph=graph))
         facts = self.reader.read(self.events)
-        deltas = facts.triples + facts.atoms
+        deltas = facts.triples + facts.atoms + list(self.reader.followed.advance(now))
         self.last_time = max([self.last_time, *(time for delta in deltas for time in delta[-3:-1] if time != FOREVER)])
         return deltas
 

@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import chain, groupby, repeat
-from operator import attrgetter, ge, itemgetter
+from itertools import chain, repeat
+from operator import attrgetter, ge
 
-from squall.builders.runtime.operators.count_window import CountWindowContent
-from squall.builders.runtime.operators.state import SlotChanges, SnapshotDiff, Stateful, sum_weights
+from squall.builders.runtime.operators.state import SlotChanges, Stateful, sum_weights
 from squall.builders.runtime.operators.valid_facts import Arrival, ValidFacts, change_of
+from squall.builders.runtime.operators.window_contents import WindowContents
 from squall.builders.runtime.schema_changes import describe_schema, refuse_other_cliques, refuse_schema_change
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Boxes, Delta, fact_row
 from squall.errors import SourceError
 from squall.model import Source
 from squall.model.fixed_schema import FixedSchema
-from squall.model.windows import CountWindow, Window
+from squall.model.windows import Window
 from squall.plan import Plan
 from squall.plan.operators import DerivedStream, Match, Operator, Scan, Sink, Update
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term, Triple, iri
 from squall.rdf.cliques import SAME_AS, renamed
 
-_FIRST, _SECOND = itemgetter(0), itemgetter(1)
 _PLACE = attrgetter("stream", "graph")
 
 
@@ -197,11 +195,8 @@ class ScanOperator(Stateful):
         self.fixed_schema = fixed_schema
         self.validity_by_stream: dict[str | tuple[str, str, bool], Validity] = {}
         """How the events of each stream are read; in a named graph, by (stream, graph, whether the event is static)."""
-        self.count_windows: dict[str, CountWindowContent] = {}
-        self.first_times: dict[str, int] = {}
-        """The time of the first triple (integer ms) of each stream where a grid begins with it."""
         self.valid_facts = ValidFacts(tracks_facts, deletes_static, tuning.min_rows_to_sweep)
-        self.diff = SnapshotDiff()
+        self.followed = WindowContents(source, self.entries, self.note)
 
     def read(self, events: Sequence[Event]) -> ScannedFacts:
         """Returns the facts of events, which come in the order of time.
@@ -238,8 +233,7 @@ class ScanOperator(Stateful):
                     boxes[predicate].append((fact[0], fact[2], start, end, 1))  # type: ignore[index, misc]
             if self.reads_all_triples or self.reads_atoms:
                 self._add_facts(event_facts, start, end, facts)
-        for count_window in self.count_windows.values():
-            facts.put(count_window.drain_new(), predicates, self.reads_all_triples, self.reads_atoms)
+        facts.put(self.followed.drain_new(), predicates, self.reads_all_triples, self.reads_atoms)
         if self.fixed_schema is not None and (not is_plain or describe_schema(boxes, self.fixed_schema)):
             refuse_schema_change(self.fixed_schema, self.source, events)
         return facts
@@ -296,7 +290,7 @@ class ScanOperator(Stateful):
         is_followed = window.is_sequential and self.source.follows(stream)
         if not self.source.reads(stream, graph, static) and (static or not is_followed):
             validity: Validity = _not_read
-        elif self.valid_facts.is_needed or window.counts_triples or is_followed:
+        elif self.valid_facts.is_needed or is_followed or window.depends_on_later_facts:
             validity = _end_unknown
         else:
             validity = window.validity
@@ -306,14 +300,16 @@ class ScanOperator(Stateful):
     def _window(self, stream: str) -> Window:
         """Returns the window of a stream. If its first triple has come, so has the origin of its grid."""
         window = self.source.window_of(stream)
-        if stream in self.first_times:
-            return window.begun_at(self.first_times[stream])
+        if stream in self.followed.first_times:
+            return window.begun_at(self.followed.first_times[stream])
         return window
 
     # Facts that may be removed
 
     def _tracked(self, event: Event) -> Iterator[Delta]:
         """Yields the deltas of an event that removes facts, or whose facts may be removed before they end."""
+        if self.followed.sessions:
+            yield from self.followed.advance(event.time - 1)
         if event.removed and event.stream in self.derived_streams:
             raise foreign_event(event)
         if event.removed and not self.valid_facts.is_needed:
@@ -326,17 +322,17 @@ class ScanOperator(Stateful):
     def _added(self, event: Event) -> Iterator[Delta]:
         """Yields the deltas of the facts that an event adds, some at least."""
         window = self._window(event.stream)
-        if window.counts_triples and event.time != ALWAYS:
+        if window.depends_on_later_facts and event.time != ALWAYS:
             if event.stream in self.derived_streams:
                 raise foreign_event(event)
-            count_window = self._count_window(event.stream)
+            content = self.followed.of(event.stream)
             for fact in event.facts:
-                yield from count_window.add(fact, event.time, event.graph)
+                yield from content.add(fact, event.time, event.graph)
             return
         if event.time != ALWAYS and window.is_sequential:  # its grid begins with this first triple
             if event.stream in self.derived_streams:
                 raise foreign_event(Event(event.time, (), event.stream))
-            self.first_times[event.stream] = event.time
+            self.followed.first_times[event.stream] = event.time
             self.validity_by_stream = {}
             window = self._window(event.stream)
         start, end = (ALWAYS, FOREVER) if event.time == ALWAYS else window.validity(event.time)
@@ -350,18 +346,8 @@ class ScanOperator(Stateful):
 
     @property
     def positions(self) -> dict[str, int]:
-        """What windows have to know of each stream that they follow: how many triples came (count windows), or when the
-        first one came (integer ms)."""
-        counts = {stream: count_window.fact_count for stream, count_window in self.count_windows.items()}
-        return counts | self.first_times
-
-    def _count_window(self, stream: str) -> CountWindowContent:
-        """Returns the count window of a stream."""
-        if stream not in self.count_windows:
-            window = self.source.window_of(stream)
-            assert isinstance(window, CountWindow)
-            self.count_windows[stream] = CountWindowContent(window, partial(self.entries, stream))
-        return self.count_windows[stream]
+        """What windows have to know of each stream that they follow (`WindowContents.positions`)."""
+        return self.followed.positions
 
     def entries(
         self, stream: str, fact: Fact, arrival: int, graph: str, valid: tuple[int, int], weight: int
@@ -383,7 +369,7 @@ class ScanOperator(Stateful):
         streams that the node reads.
         """
         name = None if stream is None else iri(stream)
-        streams = {*self.valid_facts.streams_of(fact), *self.count_windows}
+        streams = {*self.valid_facts.streams_of(fact), *self.followed.by_stream}
         return [delta for source_stream in sorted(streams) for delta in self._delete(source_stream, fact, time, name)]
 
     def insert(self, stream: str, fact: Fact, arrival: int, time: int, weight: int) -> list[Delta]:
@@ -401,8 +387,8 @@ class ScanOperator(Stateful):
         def ends(arrival: Arrival) -> bool:
             return arrival.stream == stream and arrival.graph == graph and arrival.time > ALWAYS
 
-        if stream in self.count_windows:
-            yield from self.count_windows[stream].remove(fact, time, lambda own, _: own == graph)
+        if stream in self.followed.by_stream:
+            yield from self.followed.of(stream).remove(fact, time, lambda own, _: own == graph)
         yield from self._end_facts(fact, time, ends)
 
     def _delete(self, stream: str, fact: Fact, time: int, name: Term | None) -> Iterator[Delta]:
@@ -422,9 +408,9 @@ class ScanOperator(Stateful):
             is_earlier = arrival.time == ALWAYS or arrival.time < time
             return is_earlier and arrival.stream == stream and is_meant(arrival.graph)
 
-        if stream in self.count_windows:
-            count_window = self.count_windows[stream]
-            yield from count_window.remove(fact, time, lambda own, arrival: is_meant(own) and arrival < time)
+        if stream in self.followed.by_stream:
+            content = self.followed.of(stream)
+            yield from content.remove(fact, time, lambda own, arrival: is_meant(own) and arrival < time)
         yield from self._end_facts(fact, time, ends)
 
     def _end_facts(self, fact: Fact, time: int, ends: Callable[[Arrival], bool]) -> Iterator[Delta]:
@@ -438,29 +424,23 @@ class ScanOperator(Stateful):
 
     def drain_changelog(self) -> Iterator[SlotChanges]:
         yield from super().drain_changelog()
-        counted_rows = ((stream, *row) for stream, window in self.count_windows.items() for row in window.rows())
-        rows = chain(counted_rows, ((stream, str(time)) for stream, time in self.first_times.items()))
-        if self.log is not None and (changes := self.diff.update((*row, ALWAYS, FOREVER, 1) for row in rows)):
-            yield 1, changes
+        if self.log is not None:
+            yield from self.followed.changelog()
 
     def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
         if slot == 0:
             self.valid_facts.restore(sum_weights(deltas))
             return
-        for stream, rows in groupby(sorted(delta[:-3] for delta in self.diff.restore(deltas)), key=_FIRST):
-            if self.source.window_of(stream).counts_triples:
-                self._count_window(stream).load_rows([row[1:] for row in rows])
-            else:
-                ((_, time),) = rows
-                self.first_times[str(stream)] = int(str(time))
+        self.followed.restore(slot, deltas)
         self.validity_by_stream = {}
 
     def expire(self, now: int) -> None:
         if self.valid_facts.arrivals:
             self.valid_facts.expire(now)
+        self.followed.expire(now)
 
     def size(self) -> int:
-        return self.valid_facts.size() + sum(count_window.size() for count_window in self.count_windows.values())
+        return self.valid_facts.size() + self.followed.size()
 
 
 def _holds_static_data_only(window: Window) -> bool:

@@ -20,6 +20,7 @@ from squall.lexers.sparql.tree.datasets import (
     FromWindow,
     PastRange,
     Range,
+    SessionRange,
     TimeRange,
 )
 from squall.lexers.sparql.tree.expressions import (
@@ -165,6 +166,7 @@ __all__ = [
     "SelectItem",
     "SelectQuery",
     "Service",
+    "SessionRange",
     "Slot",
     "Statement",
     "StepCall",

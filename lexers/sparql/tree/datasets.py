@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from squall.errors import Origin
 from squall.lexers.sparql.tree.printing import iso_duration
-from squall.model.windows import FirstTriple, duration, origin_text
+from squall.model.windows import FirstTriple, SessionKey, duration, origin_text
 from squall.rdf import Term
 
 
@@ -33,10 +33,15 @@ class TimeRange:
 
 @dataclass(frozen=True)
 class CountRange:
-    """A window of the last triples: ``RANGE TRIPLES size`` (C-SPARQL), ``ELEMENTS size [STEP step]`` (RSP-QL)."""
+    """A window of the last triples: ``RANGE TRIPLES size`` (C-SPARQL), ``ELEMENTS size [STEP step]`` (RSP-QL).
+
+    Attributes:
+        length: Of those that came in so many ms, if given: ``RANGE length TRIPLES size``.
+    """
 
     size: int
     step: int | None = None
+    length: int | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,29 @@ class PastRange:
         return f"[FROM NOW-{length(self.begin)} TO NOW{end}{moves}{origin_text(self.grid_origin, length)}]"
 
 
-Range = TimeRange | CountRange | PastRange
+@dataclass(frozen=True)
+class SessionRange:
+    """A session window, ``SESSION gap [BY key] [ON CHANGE]``, in integer ms.
+
+    Attributes:
+        is_open: Whether it is read while its sessions are open (``ON CHANGE``).
+    """
+
+    gap: int
+    key: SessionKey = ""
+    is_open: bool = False
+
+    def text(self, length: Callable[[int], str]) -> str:
+        """Returns the window in brackets, with durations as the language has them."""
+        return f"[SESSION {self.clauses(length)}]"
+
+    def clauses(self, length: Callable[[int], str]) -> str:
+        """Returns the window without its keyword."""
+        key = f" BY {self.key}" if self.key else ""
+        return f"{length(self.gap)}{key}{' ON CHANGE' if self.is_open else ''}"
+
+
+Range = TimeRange | CountRange | PastRange | SessionRange
 
 
 @dataclass(frozen=True)
@@ -106,9 +133,11 @@ class FromStream:
         match self.range:
             case TimeRange():
                 return f"{clause} {self.range.text(duration)}"
+            case CountRange(size=size, length=int(length)):
+                return f"{clause} [RANGE {duration(length)} TRIPLES {size}]"
             case CountRange(size=size, step=step):
                 return f"{clause} [RANGE TRIPLES {size}{'' if step is None else f' STEP {step}'}]"
-            case PastRange():
+            case PastRange() | SessionRange():
                 return f"{clause} {self.range.text(duration)}"
             case None:
                 return clause
@@ -130,9 +159,11 @@ class FromWindow:
         match self.range:
             case TimeRange():
                 return self.range.text(iso_duration)
+            case CountRange(size=size, length=int(length)):
+                return f"[RANGE {iso_duration(length)} TRIPLES {size}]"
             case CountRange(size=size, step=step):
                 return f"[ELEMENTS {size}{'' if step is None else f' STEP {step}'}]"
-            case PastRange():
+            case PastRange() | SessionRange():
                 return self.range.text(iso_duration)
 
 
@@ -140,7 +171,7 @@ class FromWindow:
 class FromStreams:
     """All streams through one window (Strider). A program says so once, for all of its queries (`Streaming`)."""
 
-    range: TimeRange
+    range: TimeRange | SessionRange
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:

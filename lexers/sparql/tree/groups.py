@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from squall.errors import Origin
-from squall.lexers.sparql.tree.datasets import CountRange, TimeRange
+from squall.lexers.sparql.tree.datasets import CountRange, SessionRange, TimeRange
 from squall.lexers.sparql.tree.expressions import Expression
 from squall.lexers.sparql.tree.paths import Alternative, Inverse, Negated, Path, Repeat, Steps
 from squall.lexers.sparql.tree.printing import Slot, braced, bracketed, expressed, lines, silent_text, slot
@@ -123,7 +123,7 @@ class StreamWindow:
     """
 
     name: Slot
-    range: TimeRange | CountRange | None
+    range: TimeRange | CountRange | SessionRange | None
     group: Group
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
@@ -134,8 +134,12 @@ class StreamWindow:
         match self.range:
             case TimeRange():
                 return self.range.text(duration, "SLIDE")
+            case CountRange(size=size, length=int(length)):
+                return f"[RANGE {duration(length)} TRIPLES {size}]"
             case CountRange(size=size):
                 return f"[TRIPLES {size}]"
+            case SessionRange():
+                return self.range.text(duration)
             case None:
                 return "[ALL]"
 

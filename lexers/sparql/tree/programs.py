@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from squall.errors import Origin
-from squall.lexers.sparql.tree.datasets import FromStreams
+from squall.lexers.sparql.tree.datasets import FromStreams, SessionRange, TimeRange
 from squall.lexers.sparql.tree.queries import Query
 from squall.lexers.sparql.tree.updates import Operation
 from squall.model.windows import duration
@@ -69,7 +69,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Streaming:
-    """The block ``STREAMING { WINDOW [size] SLIDE [step] BATCH [batch] }`` of Strider.
+    """The block ``STREAMING { WINDOW [size] SLIDE [step] BATCH [batch] }`` of Strider, or one with ``SESSION [gap]``.
 
     Attributes:
         window: The window of all streams.
@@ -80,9 +80,19 @@ class Streaming:
     batch: int | None = None
 
     def __str__(self) -> str:
-        size, step = self.window.range.size, self.window.range.step
-        batch = "" if self.batch is None else f" BATCH [{self.batch} Milliseconds]"
-        return f"STREAMING {{ WINDOW [{size} Milliseconds] SLIDE [{step} Milliseconds]{batch} }}\n"
+        batch = "" if self.batch is None else f" BATCH [{_length(self.batch)}]"
+        return f"STREAMING {{ {self._window()}{batch} }}\n"
+
+    def _window(self) -> str:
+        match self.window.range:
+            case TimeRange(size=size, step=step):
+                return f"WINDOW [{_length(size)}] SLIDE [{_length(step or size)}]"
+            case SessionRange() as sessions:
+                return f"SESSION [{sessions.clauses(_length)}]"
+
+
+def _length(milliseconds: int) -> str:
+    return f"{milliseconds} Milliseconds"
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,15 @@ from squall.testing.oracle.models import model
 from squall.testing.oracle.outputs import Items, emitted, reported, with_rule_names
 from squall.testing.oracle.stratification import may_meet, patterns, stratified
 from squall.testing.oracle.updates import Acting, State, acting_solutions, demands_of, quads
-from squall.testing.oracle.validity import evaluation_instants, reads, sources_of, stays_of, timely, valid
+from squall.testing.oracle.validity import (
+    change_instants,
+    evaluation_instants,
+    reads,
+    sources_of,
+    stays_of,
+    timely,
+    valid,
+)
 
 __all__ = ["STEPS", "Answer", "Expected", "Item", "Names", "answers", "outputs"]
 
@@ -159,7 +167,7 @@ def _course(specs: Sequence[OutputSpec], events: Sequence[Event], static: Sequen
     graphs = State({source: stays_of(source, events, static) for source in sources_of(program)})
     graphs.change([(True, *quad) for rule in program if is_initial(rule) for quad in quads(rule, Insert, {})], ALWAYS)
     moving = [event for event in events if event.time >= BEGIN]
-    pending_times = {ALWAYS}.union(*(evaluation_instants(source, moving) for source in graphs.stays))
+    pending_times = {ALWAYS}.union(*(change_instants(source, moving) for source in graphs.stays))
     deadline_times = (deadlines(program, [*events, *static]) if moving else set()) - pending_times
     pending_times |= deadline_times
     event_times = {event.time for event in moving}

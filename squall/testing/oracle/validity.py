@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from squall.functions import values
 from squall.model import ARRIVAL, GRAPH, Arrivals, Graph, Graphs, Occurrences, Source, System
 from squall.model.windows import (
+    BoundedCountWindow,
     CountWindow,
     ElementWindow,
     EmptyWindow,
     HoppingWindow,
     Landmark,
     OpenHoppingWindow,
+    OpenSessionWindow,
+    SessionWindow,
     SlidingWindow,
     Window,
 )
@@ -111,6 +114,10 @@ def _windowed(source: Source, stream: str, events: Sequence[Event]) -> list[Stay
     """Returns the facts of one stream through its window, in the order of arrival."""
     window = _begun(source.window_of(stream), events)
     arrivals = [(fact, event.graph, event.time) for event in events for fact in event.facts]
+    if isinstance(window, SessionWindow):
+        return [
+            Stay(fact, stream, graph, time, *_in_session(window, fact, time, events)) for fact, graph, time in arrivals
+        ]
     if not isinstance(window, CountWindow):
         return [Stay(fact, stream, graph, time, *window.validity(time)) for fact, graph, time in arrivals]
     times = [time for _, _, time in arrivals]
@@ -128,7 +135,31 @@ def _begun(window: Window, events: Iterable[Event]) -> Window:
 
 def _counted(window: CountWindow, number: int, times: Sequence[int]) -> tuple[int, int]:
     """Returns the validity of the fact of this number in a `CountWindow`. times: the arrival times of all facts."""
-    return _at(_change(number, window), times), _at(_change(number + window.size, window), times)
+    start, end = _at(_change(number, window), times), _at(_change(number + window.size, window), times)
+    return start, min(end, times[number] + window.length) if isinstance(window, BoundedCountWindow) else end
+
+
+def _in_session(window: SessionWindow, fact: Fact, time: int, events: Iterable[Event]) -> tuple[int, int]:
+    """Returns the validity of a fact that came at this time in a `SessionWindow`. events: those of its stream."""
+    close = _close(window, fact, time, events)
+    return (time, close) if isinstance(window, OpenSessionWindow) else (close, close + 1)
+
+
+def _close(window: SessionWindow, fact: Fact, time: int, events: Iterable[Event]) -> int:
+    """Returns when the session of a fact closes: when nothing of its key has come for the gap of the window."""
+    key_times = {event.time for event in events for other in event.facts if _key(window, other) == _key(window, fact)}
+    while later := {other for other in key_times if time < other < time + window.gap}:
+        time = max(later)
+    return time + window.gap
+
+
+def _key(window: SessionWindow, fact: Fact) -> Term | None:
+    if window.key == "":
+        return None
+    if isinstance(fact, Triple):
+        return fact.subject if window.key == "SUBJECT" else fact.object
+    terms = fact.arguments if fact.arguments else (fact.relation,)
+    return terms[0] if window.key == "SUBJECT" else terms[len(terms) - 1]
 
 
 def _change(number: int, window: CountWindow) -> int:
@@ -178,8 +209,21 @@ def _forms_read(source: Source, stay: Stay) -> Iterator[Fact]:
             yield Atom(ARRIVAL, (name, values.integer(stay.arrival), *stay.fact))
 
 
+def change_instants(source: Source, events: Sequence[Event]) -> set[int]:
+    """Returns the instants at which the content of a source may change: the evaluation instants, and those at which
+    sessions that have closed are over."""
+    instants = evaluation_instants(source, events)
+    for event in events:
+        window = source.window_of(event.stream)
+        if isinstance(window, SessionWindow) and affects(source, event):
+            same = [other for other in events if other.stream == event.stream]
+            instants.update(_in_session(window, fact, event.time, same)[1] for fact in event.facts)
+    return instants
+
+
 def evaluation_instants(source: Source, events: Sequence[Event]) -> set[int]:
     """Returns the evaluation instants that the events of a source cause."""
+    # In one piece: one kind of window after another, as semantics.md lists them.
     instants: set[int] = set()
     fact_counts: Counter[str] = Counter()
     for event in (event for event in events if affects(source, event)):
@@ -187,6 +231,13 @@ def evaluation_instants(source: Source, events: Sequence[Event]) -> set[int]:
         fact_counts[event.stream] += len(event.facts)
         past_events = (other for other in events if other.stream == event.stream and other.time <= event.time)
         match _begun(source.window_of(event.stream), past_events):
+            case SessionWindow() as window:
+                same = [other for other in events if other.stream == event.stream]
+                instants.update(_close(window, fact, event.time, same) for fact in event.facts)
+                if isinstance(window, OpenSessionWindow):
+                    instants.add(event.time)
+            case BoundedCountWindow(length=length):
+                instants.update((event.time, event.time + length))
             case Landmark() | CountWindow(step=1):
                 instants.add(event.time)
             case CountWindow(step=step):

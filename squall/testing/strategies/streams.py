@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 from squall.model import Graph, Report, Source
 from squall.model.windows import (
     LANDMARK,
+    SESSION_KEYS,
+    BoundedCountWindow,
     CountWindow,
     FirstTriple,
     HoppingWindow,
     OpenHoppingWindow,
+    OpenSessionWindow,
+    SessionWindow,
     SlidingWindow,
     Window,
 )
@@ -39,7 +43,9 @@ def event_streams(draw: st.DrawFn, least: int = 7, most: int = 12, features: fro
     """
     together = st.lists(facts(features), min_size=3, max_size=8).map(tuple)
     fact_tuples = st.one_of(together, together, together, together, st.just(()))
-    pauses = st.sampled_from((0, 0, 0, 1, 1, 1, 2, 2, 3, 17) if "windows" in features else (0, 0, 0, 1, 1, 2))
+    pauses = st.sampled_from(
+        (0, 0, 0, 1, 1, 1, 2, 2, 3, 17) if features & {"windows", "sessions"} else (0, 0, 0, 1, 1, 2)
+    )
     times = accumulate(draw(st.lists(pauses, min_size=least, max_size=most)))
     streams = st.sampled_from((*STREAMS[:2], *STREAMS) if "streams" in features else STREAMS[:1])
     graphs = st.sampled_from(GRAPHS if "named" in features else GRAPHS[:1])
@@ -126,6 +132,10 @@ def _windows(features: frozenset[str]) -> st.SearchStrategy[Window]:
     if {"count", "windows"} <= features:
         origins = st.builds(FirstTriple, steps)
         kinds.append(_hopping(hopping, sizes, steps, origins, st.booleans(), delays))
+        kinds.append(st.builds(BoundedCountWindow, st.integers(3, 16), length=sizes))
+    if "sessions" in features:
+        keys = st.sampled_from(("", *SESSION_KEYS))
+        kinds += [st.builds(SessionWindow, st.integers(1, 5), keys), st.builds(OpenSessionWindow, sizes, keys)]
     return st.one_of(kinds)
 
 
