@@ -41,10 +41,10 @@ class SessionContent:
     Args:
         window: The window.
         deltas_of: Returns the deltas of a fact.
-        note: Logs a row of the state that is added (weight 1) or removed (-1).
+        note: Logs a fact that is added to the state (weight 1) or removed (-1).
     """
 
-    def __init__(self, window: SessionWindow, deltas_of: DeltasOf, note: Callable[[Delta], None]) -> None:
+    def __init__(self, window: SessionWindow, deltas_of: DeltasOf, note: Callable[[WindowFact, int], None]) -> None:
         self.window = window
         self.deltas_of = deltas_of
         self.note = note
@@ -95,7 +95,7 @@ class SessionContent:
         arrival = WindowFact(fact, time, graph, True)
         session.last = time
         session.facts.append(arrival)
-        self.note(_row(arrival, 1))
+        self.note(arrival, 1)
         if self.window.is_retractable:
             self.new[key] = None
         return iter(())
@@ -114,7 +114,7 @@ class SessionContent:
         time = self.window.close_time(session.last)
         self.close_times.add(time)
         for number, arrival in enumerate(session.facts):
-            self.note(_row(arrival, -1))
+            self.note(arrival, -1)
             if not arrival.is_valid:
                 continue
             if self.window.is_retractable:
@@ -164,8 +164,8 @@ class SessionContent:
                 if self.window.is_retractable:
                     yield from self._end(arrival, number < session.drained_count, time)
                 session.facts[number] = arrival._replace(is_valid=False)
-                self.note(_row(arrival, -1))
-                self.note(_row(session.facts[number], 1))
+                self.note(arrival, -1)
+                self.note(session.facts[number], 1)
 
     def restore(self, counts: Mapping[Delta, int]) -> None:
         """Adds facts, or removes them, by the rows that were logged. All sessions are as their facts say."""
@@ -196,7 +196,7 @@ def _arrival(fact: WindowFact) -> int:
     return fact.arrival
 
 
-def _row(arrival: WindowFact, weight: int) -> Delta:
+def session_row(arrival: WindowFact, weight: int) -> Delta:
     """Returns the row of the state of a fact."""
     fact, time, graph, is_valid = arrival
     return (str(time), graph, "valid" * is_valid, *fact_row(fact)[:-1], ALWAYS, FOREVER, weight)

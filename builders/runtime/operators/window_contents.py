@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import cast
 
-from squall.builders.runtime.operators.count_window import CountWindowContent, DeltasOf
-from squall.builders.runtime.operators.session_window import SessionContent
+from squall.builders.runtime.operators.count_window import CountWindowContent, DeltasOf, WindowFact
+from squall.builders.runtime.operators.session_window import SessionContent, session_row
 from squall.builders.runtime.operators.state import SlotChanges, SnapshotDiff, sum_weights
 from squall.builders.runtime.zset import Delta
 from squall.model import Source
@@ -34,7 +34,7 @@ class WindowContents:
         self,
         source: Source,
         deltas_of: Callable[[str, Fact, int, str, tuple[int, int], int], Iterator[Delta]],
-        note: Callable[[int, Sequence[Delta]], None],
+        note: Callable[[int, Iterable[Delta]], None],
     ) -> None:
         self.source = source
         self.deltas_of = deltas_of
@@ -65,8 +65,8 @@ class WindowContents:
         self.counts[stream] = CountWindowContent(window, deltas_of)
         return self.counts[stream]
 
-    def _note(self, stream: str, delta: Delta) -> None:
-        self.note(SESSION_SLOT, ((stream, *delta),))
+    def _note(self, stream: str, arrival: WindowFact, weight: int) -> None:
+        self.note(SESSION_SLOT, ((stream, *session_row(fact, weight)) for fact in (arrival,)))  # not made without a log
 
     # Time
 
