@@ -178,6 +178,16 @@ def test_what_the_number_drops_before_its_time_is_counted(window: str, dropped: 
     assert job.dropped_facts == dropped
 
 
+@pytest.mark.parametrize(("removed_at", "times"), [(5999, []), (6000, []), (6001, [6000])])
+def test_what_is_removed_when_its_session_closes_is_not_in_it(removed_at: int, times: list[int]) -> None:
+    system = query("SESSION 5s BY SUBJECT", removals=True)
+    (click,) = stream("1000 :ann :clicked :home")
+    events = [click, Event(removed_at, stream("1 :bob :clicked :home")[0].facts, removed=click.facts)]
+    outputs = list(squall.run(squall.plan(system), events))
+    assert_as_oracle(system, outputs, events)
+    assert [out.time for out in outputs if "ann" in str(out.fact)] == times
+
+
 # Laws, of programs that read nothing but sessions
 
 FEATURES = frozenset(
