@@ -197,8 +197,9 @@ def test_a_shift_in_time_shifts_the_answer(many: int) -> None:
 @examples(20)
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_after_the_last_window_has_closed_there_is_no_state(planner: str, many: int) -> None:
-    """This is law 6, without features that keep state for ever: landmarks, axioms, counts, groups without keys."""
-    features = ALL - {"landmark", "axioms", "count", "totals", "ask", "insert"}
+    """This is law 6, without features that keep state for ever: landmarks, axioms, counts, groups without keys. Joins
+    may keep what an open session had until others of its key come."""
+    features = ALL - {"landmark", "axioms", "count", "open sessions", "totals", "ask", "insert"}
 
     def law(system: System, events: list[Event]) -> None:
         job = IteratorJob(squall.plan(system, planner), Options(), SWEEP_ALWAYS)

@@ -191,7 +191,7 @@ def test_what_is_removed_when_its_session_closes_is_not_in_it(removed_at: int, t
 # Laws, of programs that read nothing but sessions
 
 FEATURES = frozenset(
-    {"sessions", "axioms", "streams", "removals", "named", "negation", "grouping", "select", "reports"}
+    {"sessions", "open sessions", "axioms", "streams", "removals", "named", "negation", "grouping", "select", "reports"}
 )
 
 

@@ -202,7 +202,7 @@ def _changed(part: Any, change: Callable[[Any], Any]) -> Any:
     return part
 
 
-_RETRACTING_FEATURES = WHOLE | {"windows", "count", "sessions", "removals", "delete", "insert"}
+_RETRACTING_FEATURES = WHOLE | {"windows", "count", "sessions", "open sessions", "removals", "delete", "insert"}
 """The features by which outputs may end."""
 
 

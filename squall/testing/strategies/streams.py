@@ -44,7 +44,7 @@ def event_streams(draw: st.DrawFn, least: int = 7, most: int = 12, features: fro
     together = st.lists(facts(features), min_size=3, max_size=8).map(tuple)
     fact_tuples = st.one_of(together, together, together, together, st.just(()))
     pauses = st.sampled_from(
-        (0, 0, 0, 1, 1, 1, 2, 2, 3, 17) if features & {"windows", "sessions"} else (0, 0, 0, 1, 1, 2)
+        (0, 0, 0, 1, 1, 1, 2, 2, 3, 17) if features & {"windows", "sessions", "open sessions"} else (0, 0, 0, 1, 1, 2)
     )
     times = accumulate(draw(st.lists(pauses, min_size=least, max_size=most)))
     streams = st.sampled_from((*STREAMS[:2], *STREAMS) if "streams" in features else STREAMS[:1])
@@ -133,9 +133,11 @@ def _windows(features: frozenset[str]) -> st.SearchStrategy[Window]:
         origins = st.builds(FirstTriple, steps)
         kinds.append(_hopping(hopping, sizes, steps, origins, st.booleans(), delays))
         kinds.append(st.builds(BoundedCountWindow, st.integers(3, 16), length=sizes))
+    keys = st.sampled_from(("", *SESSION_KEYS))
     if "sessions" in features:
-        keys = st.sampled_from(("", *SESSION_KEYS))
-        kinds += [st.builds(SessionWindow, st.integers(1, 5), keys), st.builds(OpenSessionWindow, sizes, keys)]
+        kinds.append(st.builds(SessionWindow, st.integers(1, 5), keys))
+    if "open sessions" in features:
+        kinds.append(st.builds(OpenSessionWindow, sizes, keys))
     return st.one_of(kinds)
 
 
