@@ -18,11 +18,12 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import squall
+from squall.builders.local.job import IteratorJob
 from squall.cli import command
 from squall.contracts import Options
 from squall.errors import SquallError
 from squall.plan import Plan
-from squall.rdf import ALWAYS, RDF, Event, Fact, Term, Triple, iri, literal
+from squall.rdf import ALWAYS, RDF, Event, Fact, Solution, Term, Triple, iri, literal
 from squall.rdf.cliques import SAME_AS, Cliques
 from squall.streams import DeadLetterFile
 from tests import in_memory
@@ -295,6 +296,27 @@ def test_a_stream_that_is_read_again() -> None:
     solutions = {output for output in answers(squall.plan(system), [*stream, Event(8, (), A)]) if "?x" in output[1]}
     assert min(time for time, _ in solutions) in (5, 6)
     assert {text for _, text in solutions} == {f"?x=<{E}a>", f"?x=<{E}b2>"}  # "2" is less than ">"
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+@pytest.mark.parametrize("size", [1, 2, 9])
+def test_a_derived_stream_before_and_behind_a_link(planner: str, size: int) -> None:
+    """Facts that are derived later than they came are read with the representatives of the time at which they are."""
+    system = squall.compile(
+        PREFIXES + "REGISTER STREAM <urn:d> AS CONSTRUCT { ?x :q ?y } FROM STREAM :s [RANGE 2ms STEP 1ms] { ?x :p ?y }",
+        PREFIXES + "REGISTER QUERY r AS SELECT ?x FROM STREAM <urn:d> [RANGE 4ms STEP 1ms] { ?x :q ?y }",
+        lexer="csparql",
+        same_as="representative",
+        schema_changes="follow",
+        schema=[],
+    )
+    x1, x2, p = iri(E + "x1"), iri(E + "x2"), iri(E + "p")
+    triples = {1: Triple(x2, p, p), 5: Triple(x1, SAME_AS, x2), 6: Triple(x2, p, p)}
+    events = [Event(time, (triple,), E + "s") for time, triple in triples.items()]
+    batches = [events[first : first + size] for first in range(0, len(events), size)]
+    outputs = list(IteratorJob(squall.plan(system, planner), Options()).run(batches))
+    rows = [(out.time, out.fact.values[0]) for out in outputs if isinstance(out.fact, Solution)]
+    assert rows == [(3, x2), (4, x2), *((time, x1) for time in range(5, 13))]
 
 
 def test_facts_that_updates_insert() -> None:

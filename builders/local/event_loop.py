@@ -183,10 +183,19 @@ class EventLoop:
         elif self.update_steps:
             yield from self._run_instants(self.update_steps, events)
         elif events:
-            self.dataflow.read(events)
+            yield from self._read(events)
             yield from self._advance(events[-1].time)
         if self.buffer.events and self.buffer.events[0].time - 1 > self.watermark:
             yield from self._advance(self.buffer.events[0].time - 1)
+
+    def _read(self, events: Sequence[Event]) -> Iterator[Outputs]:
+        """Reads events. Time advances up to each that says anything of owl:sameAs: what derived streams bring before is
+        read with the representatives of that time."""
+        read_at_once = self.dataflow.input.links is None or not self.dataflow.input.derived_streams
+        for part in (events,) if read_at_once else self.dataflow.input.parts(events):
+            if not read_at_once and part and part[0].time - 1 > self.watermark:
+                yield from self._advance(part[0].time - 1)
+            self.dataflow.read(part)
 
     def _evaluate_snapshot(self, snapshot_dataflow: SnapshotDataflow, events: Sequence[Event], time: int) -> Outputs:
         for event in events:
