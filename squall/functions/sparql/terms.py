@@ -7,7 +7,7 @@ which a run adds its seed (`squall.plan.seeds`), then what identifies the soluti
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from hashlib import blake2b
 
 from squall.functions import Builtin, Function, Mode
@@ -152,13 +152,15 @@ def _since(time: int) -> Term:
     return integer(time)
 
 
-def _arrived(time: int, delay: Term) -> Maybe:
-    return None if time == ALWAYS else integer(time - _milliseconds(delay))
+def _arrived(time: int, delay: Maybe) -> Maybe:
+    milliseconds = None if time == ALWAYS or delay is None else _integer(delay)
+    return None if milliseconds is None else integer(time - milliseconds)
 
 
-@cache
-def _milliseconds(term: Term) -> int:
-    return int(parts(term).lexical)
+@lru_cache
+def _integer(term: Term) -> int | None:
+    value = number(term)
+    return value.value if value is not None and isinstance(value.value, int) else None
 
 
 def _occurrence(*terms: Maybe) -> Term:

@@ -148,9 +148,9 @@ class ResultSets:
         return self._answers.snapshot()
 
     def restore(self, state: Any) -> None:
-        """Restores the answers of a snapshot."""
+        """Restores the answers of a snapshot; None if nothing was buffered."""
         self._answers = EvaluationCollector(ordered=self._ordered)
-        self._answers.restore(state)
+        self._answers.restore(state or ())
         self.is_open = bool(self._answers)
 
 
