@@ -40,6 +40,13 @@ LAST = """100000000 <http://example.org/last> <http://example.org/in> <http://ex
 """
 """An event so late that all windows have closed, and an event which shows that the instant of the first is complete."""
 IS_LAST = "<http://example.org/last> <http://example.org/has> <http://example.org/Cold> ."
+SEQUENCE = """PREFIX : <http://example.org/>
+CONSTRUCT { ?room :has :Cold } WHERE {
+  { { ?sensor :in ?room } NOT { ?sensor :reads ?value } WITHIN 250ms }
+  OR { { ?sensor :in ?room } SEQ { ?sensor :reads ?value } SEQ { ?sensor :in ?room } WITHIN 2s }
+}
+"""
+"""A pattern over time, which is open at most moments."""
 PARTS = 4
 """The number of parts of the input for each start of a run."""
 
@@ -58,15 +65,18 @@ class Killed:
     """
 
     options: Sequence[str] = ("--checkpoint-interval", "20")
+    program = "program.jena"
+    text = PROGRAM
+    window = "RANGE 300ms"
 
     def __init__(self, folder: Path, arguments: list[str], say: Callable[[int, str], None], written: Callable[[], str]):
         self.folder = folder
         self.say = say
         self.written = written
         self.checkpoint = folder / "kept"
-        (folder / "program.jena").write_text(PROGRAM)
-        state = ["--checkpoint", str(self.checkpoint), *self.options, "--window", "RANGE 300ms"]
-        self.command = [sys.executable, "-m", "squall", "build", "program.jena", *arguments, *state]
+        (folder / self.program).write_text(self.text)
+        state = ["--checkpoint", str(self.checkpoint), *self.options, "--window", self.window]
+        self.command = [sys.executable, "-m", "squall", "build", self.program, *arguments, *state]
 
     def holds(self, kills: int) -> None:
         """Asserts that the output is that of an undisturbed run over all of the input. No process outlives it."""
@@ -81,7 +91,8 @@ class Killed:
             self.kill(draw, list(islice(parts, PARTS)))
         self.end(list(parts))
         (self.folder / "all.ntt").write_text("".join((*texts, LAST)))
-        result, expected = Counter(self.written().splitlines()), Counter(undisturbed(self.folder))
+        system = squall.compile(self.folder / self.program, window=self.window)
+        result, expected = Counter(self.written().splitlines()), Counter(undisturbed(self.folder, system))
         assert (expected - result, result - expected) == (Counter(), Counter())
 
     def start(self) -> subprocess.Popen[bytes]:
@@ -140,6 +151,14 @@ class KilledByTime(Killed):
     options = ("--checkpoint-interval", "20ms")
 
 
+class KilledInSequence(Killed):
+    """A run of a pattern over time."""
+
+    program = "program.ctsparql"
+    text = SEQUENCE
+    window = "LANDMARK"
+
+
 class KilledOnSpark(Killed):
     """A run on Spark that is killed together with its JVM and its workers."""
 
@@ -149,9 +168,8 @@ class KilledOnSpark(Killed):
         return sum(1 for _ in (self.checkpoint / "commits").glob("[0-9]*.json"))
 
 
-def undisturbed(folder: Path) -> list[str]:
-    """Returns the timed lines of an undisturbed run in this process."""
-    system = squall.compile(PROGRAM, lexer="jena", window="RANGE 300ms")
+def undisturbed(folder: Path, system: squall.System) -> list[str]:
+    """Returns the timed lines of an undisturbed run of a program in this process."""
     outputs = squall.build(squall.plan(system)).run(open_source(f"{folder}/all.ntt", DeadLetterFile()).batches())
     return [f"{'-infinity' if out.time == ALWAYS else out.time} {out.fact}" for out in outputs]
 
@@ -169,9 +187,10 @@ def appearing(folder: Path) -> Callable[[int, str], None]:
 
 
 @KILLS
-def test_from_a_folder_into_a_file(tmp_path: Path, kills: int) -> None:
+@pytest.mark.parametrize("killed", [Killed, KilledInSequence])
+def test_from_a_folder_into_a_file(tmp_path: Path, killed: type[Killed], kills: int) -> None:
     arguments = ["--source", "in?follow=yes&poll=10", "--sink", "out.ntt", "--dead-letters", "lost.ndjson"]
-    Killed(tmp_path, arguments, appearing(tmp_path), lambda: (tmp_path / "out.ntt").read_text()).holds(kills)
+    killed(tmp_path, arguments, appearing(tmp_path), lambda: (tmp_path / "out.ntt").read_text()).holds(kills)
     lines = (tmp_path / "lost.ndjson").read_text().splitlines()
     assert len(lines) == len({*lines}) == (tmp_path / "all.ntt").read_text().count("broken")
 
