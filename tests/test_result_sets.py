@@ -90,8 +90,8 @@ def test_a_result_set_has_the_solutions(
     """With marks, an empty answer has a result set; without, there is none."""
     fact = Output(Triple(iri("urn:s"), iri("urn:p"), iri("urn:o")), 5, "rule")
     marks = [[Output(Evaluated(("x", "y")), time, "q")] if marked else [] for time in (5, 7)]
-    asked = Output(Boolean(truth), 5, "ask")
-    outputs = [*answers(5, first), fact, *marks[0], asked, *answers(7, second), *marks[1]]
+    boolean_output = Output(Boolean(truth), 5, "ask")
+    outputs = [*answers(5, first), fact, *marks[0], boolean_output, *answers(7, second), *marks[1]]
     with TemporaryDirectory() as folder:
         path = Path(folder, "out")
         write(path, format, outputs)

@@ -227,7 +227,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         if self.creation_limits.limits:
             self.creation_limits.begin()
         self.change(self.input.close_sessions(now))
-        for reader in self.input.readers.values():
+        for reader in self.input.session_readers.values():
             self._add_close_times(reader)
         if self.event_time_operators:
             self._wake(now)
@@ -268,7 +268,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
     def next_time(self) -> int:
         """Returns the next time at which there is work without further input; FOREVER if there is none."""
         times = (op.next_time for op in self.operators.values() if isinstance(op, EventTimeOperator | SinkOperator))
-        close_times = (reader.followed.next_time for reader in self.input.readers.values())
+        close_times = (reader.followed.next_time for reader in self.input.session_readers.values())
         return min(chain(times, close_times), default=FOREVER)
 
     def expire(self, now: int) -> None:

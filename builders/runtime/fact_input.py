@@ -42,6 +42,7 @@ class FactInput:
 
     Attributes:
         readers: The operators of the `Scan` nodes.
+        session_readers: Those that read sessions.
         alphas: The alpha networks of the nodes whose rows are facts for `Match` nodes.
         inserted: The facts that updates have inserted.
         links: What streams say of owl:sameAs, if that changes how facts are read.
@@ -63,6 +64,7 @@ class FactInput:
         self.readers = {id: self._reader(plan, layout, id, tuning) for id in layout.scans}
         if replaced is not None:
             self._take_over(replaced.readers)
+        self.session_readers = _session_readers(self.readers)
         for reader in (*self.readers.values(), *(feed.reader for feed in self.derived_streams.values())):
             if self.links is not None and reader.source.follows_links:
                 reader.valid_facts.representatives = self.links.representatives
@@ -119,8 +121,8 @@ class FactInput:
 
     def close_sessions(self, now: int) -> Iterator[Change]:
         """Closes the sessions that close at a time (integer ms) or before."""
-        for id, reader in self.readers.items():
-            if reader.followed.sessions and (deltas := list(reader.followed.advance(now))):
+        for id, reader in self.session_readers.items():
+            if deltas := list(reader.followed.advance(now)):
                 yield id, deltas
 
     @property
@@ -192,6 +194,12 @@ class FactInput:
             yield id, reader.insert(stream, fact, arrival, time, weight)
         for update in updates if stream != NOTES else ():
             yield update, [(*fact_row(fact, self.updates[update].rule), time, FOREVER, weight)]
+
+
+def _session_readers(readers: Mapping[str, ScanOperator]) -> dict[str, ScanOperator]:
+    return {
+        id: reader for id, reader in readers.items() if any(window.has_sessions for window in reader.source.all_windows)
+    }
 
 
 def _with_terms(reader: ScanOperator, terms: frozenset[Term], time: int, weight: int) -> list[Delta]:

@@ -91,7 +91,7 @@ class _Steps(Rewrite):
 
     def _has_plain_rows(self, stream: Node) -> bool:
         """Returns whether a derived stream has a fact for each row of one rule, of which matches take all cells."""
-        if len(stream.inputs) != 1:
+        if len(stream.inputs) != 1 or len(self._input(stream).inputs) != 1:
             return False
         construct = self._construct(stream)
         readers = [self.plan.by_id[id].op for id, _ in self.plan.consumers[stream.id]]

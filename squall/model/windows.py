@@ -475,16 +475,10 @@ class OpenSessionWindow(SessionWindow):
         return f"{super().__str__()} ON CHANGE"
 
 
-@dataclass(frozen=True)
-class EmptyWindow(Window):
-    """The empty window of any stream.
-
-    Through it the default graph has only what rules derive and static data that belong to no stream: the background of
-    a query that names its streams.
-    """
+class _NothingArrives(Window):
+    """A window that never holds what its stream brings."""
 
     expires: ClassVar[bool] = False
-    is_empty: ClassVar[bool] = True
 
     @property
     def begins_with_event(self) -> bool:
@@ -497,6 +491,17 @@ class EmptyWindow(Window):
         self, time: int, fact_count: int = 0, position: int | None = None
     ) -> tuple[Sequence[int], int | None]:
         return (), None
+
+
+@dataclass(frozen=True)
+class EmptyWindow(_NothingArrives):
+    """The empty window of any stream.
+
+    Through it the default graph has only what rules derive and static data that belong to no stream: the background of
+    a query that names its streams.
+    """
+
+    is_empty: ClassVar[bool] = True
 
     def delayed_by(self, delay: int) -> EmptyWindow:
         return self
@@ -506,23 +511,10 @@ class EmptyWindow(Window):
 
 
 @dataclass(frozen=True)
-class StaticWindow(Window):
+class StaticWindow(_NothingArrives):
     """The static data of a stream, without what arrives. Plans read steps of patterns over time through it."""
 
-    expires: ClassVar[bool] = False
     is_static: ClassVar[bool] = True
-
-    @property
-    def begins_with_event(self) -> bool:
-        return True
-
-    def validity(self, time: int) -> tuple[int, int]:
-        return time, time
-
-    def change_instants(
-        self, time: int, fact_count: int = 0, position: int | None = None
-    ) -> tuple[Sequence[int], int | None]:
-        return (), None
 
     def __str__(self) -> str:
         return "STATIC"

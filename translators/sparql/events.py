@@ -150,8 +150,8 @@ def _combined(left: Built, right: Built, operand: q.Operand) -> Built:
 
 def _timed_conditions(group: q.Group) -> tuple[q.Element, ...]:
     """Returns the filters of a step that use its times, with the binds at its end, and the filters that use these."""
-    others = [element for element in group.elements if not isinstance(element, q.Filter)]
-    reversed_binds = takewhile(lambda element: isinstance(element, q.Bind), reversed(others))
+    elements = [element for element in group.elements if not isinstance(element, q.Filter)]
+    reversed_binds = takewhile(lambda element: isinstance(element, q.Bind), reversed(elements))
     binds = [bind for bind in reversed_binds if isinstance(bind, q.Bind)]
     if not any(_uses_times(bind.expression) for bind in binds):
         binds = []
