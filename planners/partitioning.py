@@ -30,7 +30,6 @@ from squall.plan.operators import (
     Match,
     Project,
     Select,
-    SequenceJoin,
     Sink,
     TableFunction,
     TransitiveClosure,
@@ -86,9 +85,9 @@ class _Partitioner:
             case Join(on=on) | LeftJoin(on=on) | AntiJoin(on=on):
                 copied = node.op.copied([self.widths[edge.node] for edge in node.inputs])
                 return positions(copied, tuple(left for left, _ in self._partition_join(node, on)))
-            case SequenceJoin(keys=keys, keep=keep):
+            case op if keys := op.join_keys:
                 self.edge_columns.update(((node.id, port), key) for port, key in enumerate(keys))
-                return positions(keep, keys[0])
+                return positions(op.copied([self.widths[edge.node] for edge in node.inputs]), keys[0])
             case Distinct():
                 return self._facts_partitioning(node.id)
             case DerivedStream():

@@ -22,7 +22,7 @@ from squall.rdf import Columns, Event, Term
 from squall.reasoning.schema import Schema
 from tests import conformance
 from tests.bench import __main__ as bench
-from tests.bench import codes, data, ours, peers, report, sweep, waves
+from tests.bench import codes, data, instructions, ours, peers, report, sweep, waves
 from tests.bench.child import digest, prepare, waits
 from tests.bench.data import u
 from tests.bench.entailment import facts
@@ -51,6 +51,13 @@ def test_data_are_the_same_everywhere(lines: Callable[[], Iterator[str]], expect
 def test_data_of_one_size_begin_those_of_a_larger_one() -> None:
     assert list(data.sensors(100)) == list(islice(data.sensors(1000), 100))
     assert len(list(data.university(1234))) == 1234
+
+
+def test_instructions_are_counted_of_works_that_there_are() -> None:
+    assert {*instructions.SIZES} <= {*WORKS}
+    once = instructions.evaluate("q3", 1000, 1)
+    assert once > 0
+    assert instructions.evaluate("q3", 1000, 2) == 2 * once
 
 
 # -- engines -----------------------------------------------------------------------------------------------------------

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast, get_args
 
 import pytest
 
+from squall.builders.distributed.plan.partitioning import output_partitioning
 from squall.builders.runtime.operators import make_operator
+from squall.errors import PlannerError
 from squall.explain.words import operator_label
 from squall.model import Source
 from squall.plan import Input, Node, Plan
-from squall.plan.cardinality import profiles
+from squall.plan.cardinality import join_profile, profiles
 from squall.plan.fingerprint import ID_PREFIXES, STABLE_NAMES
 from squall.plan.operators import (
     Aggregate,
@@ -161,6 +163,56 @@ class Latest(Traits):
 
     def grouping(self, width: int) -> tuple[int, ...]:
         return (self.column,)
+
+
+@dataclass(frozen=True)
+class Enclosed(Traits):
+    """One with several inputs in an order: rows of the first two that agree on a column, if a third one does, too.
+
+    It reads instants that are complete, whose rows are never retracted.
+    """
+
+    keep: tuple[int, ...]
+    arity = (3, 3)
+    keeps_rows = append_only = True
+    stratified = (None, "encloses")
+    combines = 2
+
+    @property
+    def join_keys(self) -> tuple[tuple[int, ...], ...]:
+        return ((0,), (1,), (0,))
+
+    def copied(self, widths: object) -> tuple[int, ...]:
+        return self.keep
+
+
+def test_a_new_operator_with_several_inputs_needs_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    op = cast(Operator, Enclosed((0, 3, 2)))
+    monkeypatch.setitem(ID_PREFIXES, Enclosed, "new")
+    plan = check(Plan(tuple(assign_partitioning(read_by(op).nodes))))
+    assert plan.widths["it"] == 3
+    assert [edge.columns for edge in plan.by_id["it"].inputs] == [(0,), (1,), (0,)]
+    assert "it" not in plan.retractable
+    rows = profiles(plan)
+    pairs = join_profile(rows["match"], rows["match"], [(0, 1)], range(4))
+    assert rows["it"].rows == pairs.rows, "the third input has no rows in the output"
+    assert operator_label(op) == "enclosed keep=(0, 3, 2)"
+    partitionings = {("it", port): key for port, key in enumerate(((0,), (1,), (0,)))}
+    assert output_partitioning(plan, plan.by_id["it"], partitionings) == (0,)
+    assert any(node.op == op for node in prune_columns(plan).nodes)
+    group = Node("group", Group((0, 1), ()), (Input("it"),))
+    assert assign_partitioning([*plan.nodes[:3], group])[3].inputs[0].columns == (0,), "its rows need not move"
+
+
+def test_plans_hold_a_new_operator_to_its_traits(monkeypatch: pytest.MonkeyPatch) -> None:
+    op = cast(Operator, Enclosed((0, 3, 2)))
+    monkeypatch.setitem(ID_PREFIXES, Enclosed, "new")
+    read, match, it, facts, end = read_by(op).nodes
+    with pytest.raises(PlannerError, match="`it` reads rows that may be retracted: `match`"):
+        check(Plan((replace(read, op=Scan(Source(removals=True))), match, it, facts, end)))
+    cycle = replace(match, inputs=(*match.inputs, Input("facts", feedback=True)))
+    with pytest.raises(PlannerError, match="`it` encloses what depends on it: "):
+        check(Plan((read, cycle, it, facts, end)))
 
 
 @pytest.mark.parametrize(

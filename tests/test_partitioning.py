@@ -8,6 +8,13 @@ import pytest
 from hypothesis import given, settings
 
 import squall
+from squall.builders.distributed.plan.broadcast import broadcast_candidates, choose_broadcast
+from squall.builders.distributed.plan.partitioning import (
+    BROADCAST,
+    Partitioning,
+    output_partitioning,
+    partitioning_through,
+)
 from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.stages import exchanges_of, partitionings_of
 from squall.model import (
@@ -25,22 +32,30 @@ from squall.model import (
 )
 from squall.model import Slice as Part
 from squall.plan import Input, Node, Plan
+from squall.plan import operators as ops
 from squall.plan.operators import (
     AntiJoin,
+    Column,
+    ConstantFilter,
     Distinct,
+    Extend,
     Group,
     Join,
     LeftJoin,
     Match,
+    MultiwayJoin,
+    Operator,
     Project,
     Scan,
+    SequenceJoin,
     Sink,
     Slice,
+    TransitiveClosure,
     Update,
     is_stateful,
     is_time_dependent,
 )
-from squall.plan.partitioning import kind_of
+from squall.plan.partitioning import Columns, kind_of
 from squall.planners import rete
 from squall.rdf import Term, iri
 from squall.testing.strategies import systems
@@ -339,6 +354,11 @@ def test_a_recursion_above_a_negation_deletes_first_and_has_a_level_of_its_own()
     assert not any(deletes for *_, deletes in cut(query_plan)[:-1])
 
 
+def test_a_recursion_that_deletes_has_a_level_of_its_own_where_nothing_moves_before_it() -> None:
+    query_plan = plan("[a: (?x :edge ?y) noValue(?x :shut ?z) -> (?x :reach ?y)]" + REACH)
+    assert [flags for _, *flags in cut(query_plan)] == [[False, False], [True, True]]
+
+
 def test_a_stage_is_a_part_of_a_level_that_exchanges_nothing() -> None:
     query_plan = plan(CLOSURE)
     (level,) = physical_plan(query_plan).stages
@@ -384,3 +404,67 @@ def test_describe() -> None:
     )
     assert any("grouped by [0, 1] = [0, 1]" in line for line in lines), lines
     assert all(node.id in str(physical_plan(query_plan)) for node in query_plan.nodes), "each node"
+
+
+# What the partitioning of the rows is behind an operator
+
+
+def behind(op: Operator, *partitionings: Columns) -> Partitioning | None:
+    """Returns the partitioning of what an operator outputs, whose inputs have two columns and these partitionings."""
+    inputs = tuple(Input("match", key) for key in partitionings)
+    nodes = (Node("read", Scan(Source())), Node("match", Match((0, P, 1)), (Input("read"),)), Node("it", op, inputs))
+    plan = Plan((*nodes, Node("end", Sink(), (Input("it"),))))
+    return output_partitioning(plan, plan.by_id["it"], {("it", port): key for port, key in enumerate(partitionings)})
+
+
+@pytest.mark.parametrize(
+    ("op", "partitionings", "expected"),
+    [
+        (Join(((1, 0),), (3, 1)), ((1,), (0,)), (1,)),
+        (Join(((1, 0),), (2, 1)), (BROADCAST, (0,)), (0,)),
+        (Join(((1, 0),), (2, 1)), ((0,), BROADCAST), None),
+        (Join(((1, 0),), (3, 0)), ((1,), (0,)), None),
+        (Join(((1, 0),), (3, 0)), (BROADCAST, BROADCAST), BROADCAST),
+        (LeftJoin(((1, 0),), (3, 1)), ((1,), BROADCAST), (1,)),
+        (AntiJoin(((1, 0),)), ((1,), (0,)), (1,)),
+        (AntiJoin(((1, 0),)), ((0, 1), BROADCAST), (0, 1)),
+        (MultiwayJoin(((1,), (0,), (0,)), (5, 1)), ((1,), (0,), (0,)), (1,)),
+        (SequenceJoin(((0, 0),), ((0,), (0,)), (1, 0, 3), (1, 1, 1)), ((0,), (0,)), (1,)),
+        (Group((1,), ()), ((1,),), (0,)),
+        (Group((1, 0), ()), ((0,),), (1,)),
+        (Group((1,), ()), ((),), ()),
+        (Distinct(2), ((1,), (1,)), (1,)),
+        (Slice(keys=(1,)), ((1,),), (1,)),
+        (TransitiveClosure(), (BROADCAST,), (0,)),
+        (TransitiveClosure(), ((),), ()),
+    ],
+    ids=repr,
+)
+def test_rows_behind_an_operator_are_where_their_columns_were(
+    op: Operator, partitionings: tuple[Columns, ...], expected: Columns | None
+) -> None:
+    assert behind(op, *partitionings) == expected
+
+
+@pytest.mark.parametrize(
+    ("op", "key", "expected"),
+    [
+        (Project((None, 1)), (1,), (1,)), (Project((1, 0)), (1,), (0,)), (Project((1,)), (0,), None),
+        (Project((1,)), (), ()), (ConstantFilter(0, P), (1,), (1,)), (Extend(Column(0)), (0, 1), (0, 1)),
+        (ops.Construct((1, P, 0)), (0,), (2,)), (ops.Union(), (0,), None), (ops.Union(), (), ()),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_rows_behind_a_stateless_operator_are_where_their_columns_were(
+    op: Operator, key: Columns, expected: Columns | None
+) -> None:
+    assert partitioning_through(Node("it", op), key) == expected
+
+
+def test_a_join_broadcasts_one_of_its_inputs_at_most() -> None:
+    """Every task would otherwise compute each of its rows."""
+    query_plan = plan("[r: (?x :p ?y) (?y :q ?z) -> (?x :r ?z)]")
+    candidates = broadcast_candidates(query_plan)
+    inputs = {address for addresses in candidates.values() for address in addresses}
+    assert len(inputs) > 1, "both inputs are candidates"
+    assert len(choose_broadcast(query_plan, dict.fromkeys(inputs, 1), [], 1000, candidates)) == 1

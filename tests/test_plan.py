@@ -413,7 +413,7 @@ def test_rule_7_a_closure_is_as_good() -> None:
 def test_rule_8_what_a_closure_reads_only_grows() -> None:
     read = Node("read", Scan(Source(removals=True)))
     plan = (read, MATCH_ALONE, node("it", TransitiveClosure(), "match"), node("end", Sink(), "it"))
-    assert complaints(*plan) == ["`it` closes rows that may be retracted: `match`"]
+    assert complaints(*plan) == ["`it` reads rows that may be retracted: `match`"]
 
 
 def test_rule_8_what_a_multiway_join_reads_only_grows() -> None:
@@ -421,7 +421,7 @@ def test_rule_8_what_a_multiway_join_reads_only_grows() -> None:
     rows = node("rows", Match((0, P, 1)), "removed")
     it = node("it", MultiwayJoin(((0,),) * 3, (0,)), "match", "rows", "match")
     assert complaints(READ, MATCH_ALONE, removed, rows, it, node("end", Sink(), "it")) == [
-        "`it` joins rows that may be retracted: `rows`"
+        "`it` reads rows that may be retracted: `rows`"
     ]
 
 

@@ -357,21 +357,17 @@ def _profile(op: ops.Operator, inputs: Sequence[Profile], source: Source) -> Pro
             return Profile(1.0)
         case ops.Match(cells=cells):
             return match_profile(cells, source)
-        case ops.Join(on=on, keep=keep):
-            return join_profile(inputs[0], inputs[1], on, keep)
-        case ops.MultiwayJoin(on=on, keep=keep):
-            whole = inputs[0]
-            for key, side in zip(on[1:], inputs[1:], strict=True):
-                pairs, width = [*zip(on[0], key, strict=True)], len(whole.distinct) + len(side.distinct)
-                whole = join_profile(whole, side, pairs, range(width))
-            return whole.of(keep)
-        case ops.SequenceJoin(on=on, keep=keep):
-            return join_profile(inputs[0], inputs[1], on, keep)
         case ops.LeftJoin(on=on, keep=keep):
             matched = join_profile(inputs[0], inputs[1], on, keep)
             return matched.with_rows(max(matched.rows, inputs[0].rows))
         case ops.AntiJoin(on=on):
             return inputs[0].with_rows(inputs[0].rows * max(1 - _matched_share(inputs[0], inputs[1], on), 0.1))
+        case op if keys := op.join_keys:
+            whole = inputs[0]
+            for key, side in [*zip(keys, inputs, strict=True)][1 : op.combines]:
+                pairs, width = [*zip(keys[0], key, strict=True)], len(whole.distinct) + len(side.distinct)
+                whole = join_profile(whole, side, pairs, range(width))
+            return whole.of(op.copied([len(input.distinct) for input in inputs]))
         case ops.ConstantFilter(column=column):
             return inputs[0].with_rows(inputs[0].rows / max(inputs[0].distinct[column], 1.0))
         case ops.Filter(expression=expression):

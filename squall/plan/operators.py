@@ -76,6 +76,17 @@ class Traits:
     """Whether columns that it neither reads nor copies may count, too."""
     counts_rows: ClassVar[bool | None] = None
     """Whether it depends on the multiplicity of input rows. None: only if what is behind it does."""
+    append_only: ClassVar[bool] = False
+    """Whether it needs inputs whose rows are not retracted before they expire."""
+    stratified: ClassVar[tuple[int | None, str] | None] = None
+    """The input through which no cycle may go (None: any), and a verb for what the operator does with it."""
+    combines: ClassVar[int | None] = None
+    """How many inputs, the first ones, have a row in each combination of a join (None: all). Others are only tested."""
+
+    @property
+    def is_event_time(self) -> bool:
+        """Whether it processes complete instants in the order of time, so that no cycle may go through any input."""
+        return self.stratified is not None and self.stratified[0] is None
 
     def first_column(self, port: int, widths: Sequence[int]) -> int:
         """Returns where the columns of an input begin in the input row."""
@@ -204,7 +215,7 @@ class MultiwayJoin(Traits):
     joins: tuple[str, ...] = field(default=(), compare=False)
 
     arity = (3, None)
-    keeps_rows = True
+    keeps_rows = append_only = True
     whole_rows = False
 
     @property
@@ -228,6 +239,7 @@ class LeftJoin(_Join):
     condition: Invoke | None = None
 
     retracts = True
+    stratified = (1, "looks for the absence of")
 
     def copied(self, widths: Sequence[int]) -> Sequence[int]:
         return self.keep
@@ -287,7 +299,9 @@ class SequenceJoin(Traits):
     between: tuple[Between, ...] = ()
 
     arity = (2, None)
-    keeps_rows = True
+    keeps_rows = append_only = True
+    stratified = (None, "orders")
+    combines = 2
 
     @property
     def join_keys(self) -> tuple[tuple[int, ...], ...]:
@@ -360,6 +374,7 @@ class AntiJoin(_Join):
     on: tuple[tuple[int, int], ...]
 
     retracts = True
+    stratified = (1, "negates")
 
 
 @dataclass(frozen=True)
@@ -467,6 +482,7 @@ class Group(Traits):
 
     whole_rows = False
     keeps_rows = retracts = counts_rows = True
+    stratified = (None, "groups")
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -508,6 +524,7 @@ class Slice(Traits):
     keys: tuple[int, ...] = ()
 
     keeps_rows = retracts = counts_rows = True
+    stratified = (None, "slices")
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -527,7 +544,7 @@ class TransitiveClosure(Traits):
     There is a pair for each path of one or more edges, valid while all edges of such a path are.
     """
 
-    keeps_rows = True
+    keeps_rows = append_only = True
     counts_rows = False
 
     def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
@@ -715,6 +732,7 @@ class DerivedStream(Traits):
 
     arity = (1, None)
     keeps_rows = True
+    stratified = (None, "derives a stream from")
     counts_rows = False
 
     def copied(self, widths: Sequence[int]) -> Sequence[int | None]:

@@ -9,17 +9,12 @@ from squall.errors import PlannerError
 from squall.model import Source
 from squall.plan import Node, Plan
 from squall.plan.operators import (
-    AntiJoin,
     DerivedStream,
     Distinct,
-    Group,
     LeftJoin,
     Match,
-    MultiwayJoin,
     Operator,
-    SequenceJoin,
     Sink,
-    Slice,
     TransitiveClosure,
     Union,
     Update,
@@ -36,11 +31,10 @@ def check(plan: Plan) -> Plan:
     1. Ids are unique and every input exists. 2. Each operator has its number of inputs; those of a `MultiwayJoin` have
     keys of one length, those of a `Union` equal widths. 3. Without its feedback edges the plan is a DAG, listed inputs
     first. 4. Columns exist. 5. There is a `Sink`, which feeds nothing, and every `Update` feeds nothing else. 6. No
-    cycle goes through the right side of an `AntiJoin` or a `LeftJoin`, a `Group`, a `Slice`, a `SequenceJoin`, a
-    `DerivedStream` or a time-dependent node (the plan is stratified). 7. Every cycle passes a `Distinct` or a
-    `TransitiveClosure`. 8. What a `TransitiveClosure`, a `MultiwayJoin` or a `SequenceJoin` reads is never retracted
-    before it expires. 9. Partitioning columns separate no rows that have to meet. 10. All `DerivedStream` nodes that
-    read one stream through a count window have the same inputs.
+    cycle goes through a time-dependent node, or what an operator is `stratified` in: the right side of an `AntiJoin` or
+    a `LeftJoin`, a `Group`, a `Slice`. 7. Every cycle passes a `Distinct` or a `TransitiveClosure`. 8. What an operator
+    that is `append_only` reads is never retracted before it expires. 9. Partitioning columns separate no rows that have
+    to meet. 10. All `DerivedStream` nodes that read one stream through a count window have the same inputs.
 
     Raises:
         PlannerError: It names every violation.
@@ -52,7 +46,7 @@ def check(plan: Plan) -> Plan:
             *_sink_problems(plan),
             *_stratification_problems(plan),
             *_cycle_problems(plan),
-            *_closure_problems(plan),
+            *_retraction_problems(plan),
         ]
         problems = problems or [*_partitioning(plan), *_sequence_problems(plan)]
     if problems:
@@ -137,14 +131,10 @@ def _stratification_problems(plan: Plan) -> Iterator[str]:
             node = plan.by_id[id]
             if is_time_dependent(node.op):
                 yield f"`{id}` takes the time of what depends on it: {', '.join(component)}"
-            if isinstance(node.op, Group | Slice | SequenceJoin | DerivedStream):
-                yield f"`{node.id}` {_ORDERED_VERBS[type(node.op)]} what depends on it: {', '.join(component)}"
-            if isinstance(node.op, AntiJoin | LeftJoin) and node.inputs[1].node in component:
-                verb = "negates" if isinstance(node.op, AntiJoin) else "looks for the absence of"
-                yield f"`{id}` {verb} what depends on it: {', '.join(component)}"
-
-
-_ORDERED_VERBS = {Group: "groups", Slice: "slices", SequenceJoin: "orders", DerivedStream: "derives a stream from"}
+            if node.op.stratified:
+                port, verb = node.op.stratified
+                if port is None or node.inputs[port].node in component:
+                    yield f"`{id}` {verb} what depends on it: {', '.join(component)}"
 
 
 def _cycle_problems(plan: Plan) -> Iterator[str]:
@@ -166,12 +156,11 @@ def _feeds_itself(plan: Plan) -> bool:
     return any(edge.node == node.id for node in plan.nodes for edge in node.inputs if edge.feedback)
 
 
-def _closure_problems(plan: Plan) -> Iterator[str]:
+def _retraction_problems(plan: Plan) -> Iterator[str]:
     for node in plan.nodes:
-        if isinstance(node.op, TransitiveClosure | MultiwayJoin | SequenceJoin) and node.id in plan.retractable:
-            verb = "closes" if isinstance(node.op, TransitiveClosure) else "joins"
+        if node.op.append_only and node.id in plan.retractable:
             retracted = next(edge.node for edge in node.inputs if edge.node in plan.retractable)
-            yield f"`{node.id}` {verb} rows that may be retracted: `{retracted}`"
+            yield f"`{node.id}` reads rows that may be retracted: `{retracted}`"
 
 
 def _partitioning(plan: Plan) -> Iterator[str]:

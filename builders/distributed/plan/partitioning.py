@@ -11,16 +11,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from squall.plan import Node, Plan, partitioning
-from squall.plan.operators import (
-    DerivedStream,
-    Group,
-    Join,
-    LeftJoin,
-    MultiwayJoin,
-    SequenceJoin,
-    TransitiveClosure,
-    is_stateful,
-)
+from squall.plan.operators import DerivedStream, Group, TransitiveClosure, is_stateful
 from squall.plan.partitioning import Columns, derived_stream_columns, positions, template_of
 
 Address = tuple[str, int]
@@ -124,8 +115,9 @@ def output_partitioning(plan: Plan, node: Node, partitionings: Partitionings) ->
     if all(partitioning == BROADCAST for partitioning in input_partitionings):
         return BROADCAST
     match node.op:
-        case Join(keep=columns) | LeftJoin(keep=columns) | MultiwayJoin(keep=columns) | SequenceJoin(keep=columns):
-            return _join_partitioning(columns, [plan.widths[edge.node] for edge in node.inputs], input_partitionings)
+        case op if op.join_keys:
+            widths = [plan.widths[edge.node] for edge in node.inputs]
+            return _join_partitioning(op.copied(widths), widths, input_partitionings)
         case Group(keys=columns):
             return _mapped(input_partitionings[0], lambda partitioning: positions(columns, partitioning))
         case DerivedStream():
@@ -146,7 +138,7 @@ def _derived_stream_partitioning(
 
 
 def _join_partitioning(
-    keep: Columns, widths: Sequence[int], input_partitionings: Sequence[Partitioning | None]
+    keep: Sequence[int | None], widths: Sequence[int], input_partitionings: Sequence[Partitioning | None]
 ) -> Partitioning | None:
     """Returns the partitioning of joined rows: that of an input whose rows are in one task only. widths: those of the
     inputs."""

@@ -33,9 +33,7 @@ from squall.plan.operators import (
     DerivedStream,
     Distinct,
     Group,
-    SequenceJoin,
     Sink,
-    Slice,
     TransitiveClosure,
     is_stateful,
 )
@@ -251,14 +249,10 @@ def _lowest_numbers(
         unsettled: the nodes to which iterations of their own stage, or streams derived there, may still bring rows.
     """
     deletes = len(component) > 1 and any(is_stateful(plan.by_id[id].op) and id in plan.retractable for id in component)
-    timely = any(_is_event_time(plan.by_id[id]) for id in component)
+    timely = any(plan.by_id[id].op.is_event_time for id in component)
     for exchange in inputs:
         is_after = exchange.shuffles or deletes or (timely and exchange.producer in unsettled)
         yield numbers.get(exchange.producer, 0) + is_after
-
-
-def _is_event_time(node: Node) -> bool:
-    return isinstance(node.op, DerivedStream | Group | SequenceJoin | Slice)
 
 
 def _stage(plan: Plan, exchanges_by_consumer: dict[str, list[Exchange]], numbers: dict[str, int], number: int) -> Stage:
@@ -266,7 +260,7 @@ def _stage(plan: Plan, exchanges_by_consumer: dict[str, list[Exchange]], numbers
     inner = [exchange for id in nodes for exchange in exchanges_by_consumer.get(id, []) if exchange.producer in nodes]
     recursive = any(exchange.shuffles for exchange in inner)
     deletes = any(len(part) > 1 and set(part) & set(nodes) & plan.retractable for part in plan.components)
-    timely = any(_is_event_time(plan.by_id[id]) for id in nodes)
+    timely = any(plan.by_id[id].op.is_event_time for id in nodes)
     return Stage(number, nodes, _pipelines(nodes, inner), recursive, recursive and deletes, timely)
 
 
