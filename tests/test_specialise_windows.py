@@ -150,8 +150,9 @@ def test_a_program_has_the_answers_that_it_has_behind_the_generic_rule_set(
         stream = events(data | individuals, seed)
         return check_law(builder, sets, planner, form, pattern, graph, stream, seed)
 
+    min_share = 0.3 if number >= 40 else 0.1  # of few examples few may have outputs by chance
     hold_with_outputs(
-        law, number, graph=graphs(axioms), data=graphs(FACTS), form=st.sampled_from([*FORMS]),
+        law, number, min_share, graph=graphs(axioms), data=graphs(FACTS), form=st.sampled_from([*FORMS]),
         pattern=st.sampled_from(PATTERNS), planner=st.sampled_from(PLANNERS), seed=st.integers(0, 1000),
     )  # fmt: skip
 
