@@ -18,7 +18,7 @@ demo: $(VENV)/.ready            ## rules over 100,000 triples, in process and on
 test: $(VENV)/.ready brokers    ## every module, language, builder and law, with few examples: at most 8 minutes on two cores
 	SQUALL_EXAMPLES=few $(PYTEST) -m "not slow and not more"
 
-test-more: $(VENV)/.ready brokers jena  ## a third of the examples of the laws, and the tests that take seconds each
+test-more: $(VENV)/.ready brokers jena  ## a quarter of the examples of the laws, and the tests that take seconds each
 	SQUALL_EXAMPLES=some $(PYTEST) -m "not slow and (more or hypothesis)"
 
 test-all: $(VENV)/.ready brokers jena   ## all tests; takes hours

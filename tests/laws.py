@@ -19,7 +19,7 @@ from squall.planners.passes.share_constants import share_constants
 PLANNERS = ("greedy", "rete")
 SLOW_FACTOR = int(os.environ.get("SQUALL_AT_LENGTH", "12"))
 """The factor by which a law gets more examples in the slow tests."""
-DIVISORS = {"few": 20, "some": 3, "all": 1}
+DIVISORS = {"few": 20, "some": 4, "all": 1}
 """By how much the number of examples of each property is divided: in `make test`, in `make test-more`, and else."""
 DIVISOR = DIVISORS[os.environ.get("SQUALL_EXAMPLES", "all")]
 FEW_EXAMPLES = os.environ.get("SQUALL_EXAMPLES") == "few"

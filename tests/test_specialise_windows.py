@@ -247,8 +247,14 @@ def expected(schema: Sequence[Triple], stream: Sequence[Event], pattern: str) ->
 
 
 @pytest.mark.sampled(10)
-@pytest.mark.parametrize("language", QUERIES)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "language"),
+    [
+        pytest.param(case, language, marks=[pytest.mark.slow] * (case in WITH_EQUALITY and language != "csparql"))
+        for case in CASES
+        for language in QUERIES
+    ],
+)
 def test_what_follows_in_a_window(case: str, language: str) -> None:
     check_cases([case], language, "iterator", "in memory")
 
