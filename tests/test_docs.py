@@ -135,7 +135,8 @@ LONG_PAGES = {
     "semantics.md", "spark.md", "streams.md",
     "gallery/access-log.md", "gallery/digital-twin.md", "gallery/iot-alarm.md",
     "gallery/unit-tests.md",
-    "guides/from-c-sparql.md", "guides/from-flink-sql.md", "guides/from-jena-rules.md",
+    "guides/data-that-are-not-rdf.md", "guides/from-c-sparql.md", "guides/from-flink-sql.md",
+    "guides/from-jena-rules.md", "guides/patterns-over-time.md",
     "guides/ontology-over-a-stream.md",
     "languages/owl.md", "languages/rif-builtins.md", "languages/rif.md", "languages/sparql.md",
 }  # fmt: skip
