@@ -58,7 +58,8 @@ from squall.plan.validation import check
 from squall.rdf import FOREVER, Event, Term, iri
 from squall.testing.check import assert_as_oracle
 from squall.testing.streams import stream
-from squall.translators.sparql.time_patterns import Part, Seq, Step, Within, compiled
+from squall.translators.sparql.iterations import Measure
+from squall.translators.sparql.time_patterns import Iterated, Part, Seq, Step, Within, compiled
 
 E = "http://example.org/"
 X, Y, Z = map(Variable, "xyz")
@@ -220,6 +221,24 @@ def in_sequence(within: int | None = None, **parts: Any) -> System:
     return System(subsystems=(*helpers, query), output="rstream")
 
 
+def in_iteration(within: int | None = None, least: int = 2, most: int | None = None) -> System:
+    """Returns a query for runs of :p with one subject."""
+    pattern = Iterated(
+        step(P), least, most, (X,), None, False, (Measure(Z, "COUNT"), Measure(Variable("w"), "LAST", Y))
+    )
+    helpers, match = compiled(Within(pattern, within), "q")
+    query = System("q", (), (match,), consequences=(Select((X, Z, Variable("w"))),), reentrant=False)
+    return System(subsystems=(*helpers, query), output="rstream")
+
+
+RISING = "1 :a :p :b\n2 :a :p :c\n4 :a :p :d"
+
+
+def rewritten_iteration(op: Any) -> None:
+    """Makes an iteration compare no keys."""
+    op.pairing.left_key = op.pairing.right_key = lambda row: ()
+
+
 class _Deaf(AppendOnlyDistinct):
     """A row that was valid once is known for good."""
 
@@ -330,6 +349,23 @@ CASES = {
     "a sequence join whose rows never end": Case(
         ops.SequenceJoin, changed_input(lambda port, deltas: for_ever(deltas)),
         in_sequence(within=2), "1 :a :p :b\n7 :b :q :c",
+    ),
+    "an iteration that never goes on": Case(
+        ops.Iteration, lambda op: setattr(op, "goes_on", lambda row, time: False), in_iteration(least=3), RISING
+    ),
+    "an iteration that does not stop": Case(
+        ops.Iteration, lambda op: setattr(op, "goes_on", lambda row, time: True), in_iteration(most=2), RISING
+    ),
+    "an iteration whose occurrences do not agree": Case(
+        ops.Iteration, rewritten_iteration, in_iteration(), "1 :a :p :b\n2 :b :p :c\n3 :a :p :d"
+    ),
+    "an iteration of the first values": Case(
+        ops.Iteration, lambda op: setattr(op, "run_of", lambda pair, time: pair[: len(op.pairing.op.values)]),
+        in_iteration(), RISING,
+    ),
+    "an iteration whose rows never end": Case(
+        ops.Iteration, changed_input(lambda port, deltas: for_ever(deltas)), in_iteration(within=2),
+        "1 :a :p :b\n7 :a :p :c",
     ),
     "a left join that has only pairs": Case(
         ops.LeftJoin, answering(lambda deltas: [e for e in deltas if None not in e]),

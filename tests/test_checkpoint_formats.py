@@ -123,6 +123,7 @@ def test_the_kinds_of_operator_states_never_change() -> None:
         "DeadlineOperator": "time-dependent",
         "TransitiveClosureOperator": "transitive-closure", "GroupOperator": "group", "SliceOperator": "slice",
         "SequenceJoinOperator": "sequence-join",
+        "IterationOperator": "iteration",
         "UpdateOperator": "update", "InsertedFacts": "inserted-facts", "Links": "links",
         "DerivedStreamOperator": "derived-stream", "OccurrenceStreamOperator": "derived-stream",
         "OutputOperator": "output", "AppendOnlySolutionOutput": "output", "AppendOnlyOutput": "append-only-output",

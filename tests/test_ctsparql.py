@@ -61,6 +61,27 @@ CONDITIONS: st.SearchStrategy[q.Expression] = st.sampled_from(
 )
 
 
+ITERATIONS = st.builds(
+    q.Iteration,
+    st.integers(1, 3),
+    st.none() | st.integers(3, 12),
+    st.sampled_from([None, (), (Variable("a"),), (Variable("a"), Variable("b"))]),
+    st.booleans(),
+    st.none() | CONDITIONS | st.just(q.Call("<", (q.Previous(Variable("b")), Variable("b")))),
+    st.sampled_from(
+        [
+            (),
+            (q.Measure(q.Aggregate("COUNT"), Variable("n")),),
+            (
+                q.Measure(q.Aggregate("FIRST", Variable("b")), Variable("v")),
+                q.Measure(q.Aggregate("LAST", q.Call("+", (Variable("b"), Variable("c")))), Variable("w")),
+                q.Measure(q.Aggregate("AVG", Variable("b")), Variable("mean")),
+            ),
+        ]
+    ),
+)
+
+
 @st.composite
 def chains(draw: st.DrawFn, depth: int, can_be_preceded: bool) -> q.Chain:
     def group() -> q.Group:
@@ -71,7 +92,7 @@ def chains(draw: st.DrawFn, depth: int, can_be_preceded: bool) -> q.Chain:
     def occurrence(is_first: bool) -> q.Occurrence:
         bounds = [None, None, None] if is_first else [draw(st.none() | LENGTHS), draw(st.none() | LENGTHS), None]
         when = None if is_first else draw(st.none() | CONDITIONS)
-        return q.Occurrence(group(), draw(NAMES), bounds[0], bounds[1], when)
+        return q.Occurrence(group(), draw(NAMES), bounds[0], bounds[1], when, iteration=draw(st.none() | ITERATIONS))
 
     links = []
     for _ in range(draw(st.integers(0, 2))):
@@ -115,7 +136,7 @@ def test_a_group_alone_is_no_pattern_over_time() -> None:
     assert squall.compile(text, lexer="ctsparql") == squall.compile(text, lexer="csparql")
 
 
-@pytest.mark.parametrize("pattern", ["{} AS ?e", "{} WITHIN 1s", "{} AND {}", "{} OR {}", "{} SEQ {}"])
+@pytest.mark.parametrize("pattern", ["{} {2}", "{}+", "{} AS ?e", "{} WITHIN 1s", "{} AND {}", "{} OR {}", "{} SEQ {}"])
 def test_each_word_makes_a_pattern_over_time(pattern: str) -> None:
     assert len(q.time_patterns(ctsparql.lexer(f"ASK {{ {pattern} }}", "test").statements)) == 1
 
@@ -162,6 +183,21 @@ REFUSED = [
     ("{ ?a :b ?c } SEQ { ?a :d ?e } WHEN (EXISTS { ?a :x ?y })", "`EXISTS` cannot be in the WHEN", "braces of a step"),
     (f"{{ {PATTERN} FILTER NOT EXISTS {{ ?a :x 1 }} }} AS ?m", "`EXISTS` cannot be in the FILTER", "braces of a step"),
     ("{ ?a :b ?c } SEQ { VALUES ?a { 1 } }", "this step reads no stream", "pattern of a stream"),
+    ("{ ?a :b ?c }{0,2} SEQ { ?a :d ?e }", "a run has one occurrence at least", "`OR`"),
+    ("{ ?a :b ?c }{4,2} SEQ { ?a :d ?e }", "from 4 to 2 there is no number", "{2,4}"),
+    ("{ ?a :b ?c }{9999999999999999999}", "this number is too large", "18 digits"),
+    ("{ ?a :b ?c }+ BY ?x", "`?x` is no key of the run: nothing binds it", "in the braces"),
+    ("{ ?a :b ?c OPTIONAL { ?a :f ?g } }{2} SEQ { ?a :d ?e }", "`?g` is a key of the run", "{2} BY ?key"),
+    ("{ ?a :b ?c }+ BY ?a MEASURES (COUNT(*) AS ?c)", "`?c` has a value already", "name of its own"),
+    ("{ ?a :b ?c }+ MEASURES (COUNT(*) AS ?n) (SUM(?c) AS ?n)", "`?n` has a value already", "name of its own"),
+    ("{ ?a :b ?c }+ MEASURES (SAMPLE(?c) AS ?n)", "`SAMPLE` is no measure of a run", "FIRST, LAST"),
+    ("{ ?a :b ?c }+ MEASURES (COUNT(DISTINCT ?c) AS ?n)", "`COUNT(DISTINCT ...)` is no measure", "without `DISTINCT`"),
+    ("{ ?a :b ?c }+ MEASURES (SUM(EXISTS { ?c :x 1 }) AS ?n)", "`EXISTS` cannot be in the MEASURES", "braces of a"),
+    ("{ ?a :b ?c }+ WHILE (EXISTS { ?c :x 1 })", "`EXISTS` cannot be in the WHILE", "braces of a step"),
+    ("{ ?a :b ?c } SEQ { ?a :d ?e } WHEN (PREVIOUS(?c) < ?e)", "`PREVIOUS(?c)` has no value here", "`WHILE`"),
+    ("{ { ?a :b ?c } AS ?x SEQ { ?a :d ?e } }+ . FILTER(start(?x) > 5)", "times of `?x` are not known here", "behind"),
+    ("{ ?a :b ?c }{3} AFTER 1s SEQ { ?a :d ?e }", "`AFTER` compares a step with the one before", "behind"),
+    ("{ ?a :b ?c }{5} WITHIN 3ms", "takes 4ms at least, and `WITHIN` allows 3ms", "longer"),
     (f"{PATTERN} . FILTER(timestamp(?a) > 4)", "`timestamp` is not supported beside", "`start(?e)`"),
 ]  # fmt: skip
 
@@ -273,7 +309,7 @@ def holds(name: str, first: tuple[int, int], second: tuple[int, int]) -> bool:
     expression = step_times.times(call, values, state)
 
     def called(part: q.Expression) -> Expression:
-        assert not isinstance(part, q.Aggregate | q.Exists | q.NotExists | q.Timestamp | q.StepCall)
+        assert not isinstance(part, q.Aggregate | q.Exists | q.NotExists | q.Timestamp | q.StepCall | q.Previous)
         return (
             calls.call(part.function, [called(inner) for inner in part.arguments]) if isinstance(part, q.Call) else part
         )

@@ -23,6 +23,7 @@ from squall.translators.sparql.time_patterns import (
     Either,
     Equals,
     Followed,
+    Iterated,
     Occurrence,
     Preceded,
     Seq,
@@ -31,7 +32,7 @@ from squall.translators.sparql.time_patterns import (
     Without,
 )
 from tests.laws import PLANNERS, examples, hold_with_outputs
-from tests.test_sequences import NAMES, SHOWN, events_strategy, expected, names_of, patterns
+from tests.test_sequences import NAMES, SHOWN, E, events_strategy, expected, names_of, patterns, variables_of
 
 SELECTIONS = {"nearest": "", "last": "LAST ", "each": "EACH "}
 REFUSED = ("may be unbound", "this never occurs", "have the name", "contradict each other", "may occur without it")
@@ -64,9 +65,30 @@ def text_of(pattern: Occurrence) -> str:
             return f"NOT {braced(absent)} WITHIN {duration(within)} {braced(step)}"
         case Equals():
             raise AssertionError("CT-SPARQL compares the times of names")
+        case Iterated():
+            return f"{braced(pattern.pattern)} {quantified(pattern)}"
         case Within(pattern=inner, within=bound, name=name):
             text = braced(inner) if bound is None else f"{braced(inner)} WITHIN {duration(bound)}"
             return text if name is None else f"{{ {text} }} AS {name}"
+
+
+def quantified(pattern: Iterated) -> str:
+    """Returns how often a pattern occurs, as CT-SPARQL has it."""
+    least, most, keys = pattern.least, pattern.most, pattern.keys
+    bounds = f"{{{least},{'' if most is None else most}}}" if (least, most) != (1, None) else "+"
+    weight = f"IF(?y = <{E}o1>, 1, 10)"
+    arguments = {"COUNT": "*", "FIRST": "?y", "LAST": "?y"}
+    measures = [
+        f"({measure.kind}({arguments.get(measure.kind, weight)}) AS {measure.variable})" for measure in pattern.measures
+    ]
+    pieces = [
+        bounds,
+        *([] if {*keys} == variables_of(pattern.pattern) else [f"BY {' '.join(map(str, keys)) or '()'}"]),
+        *(["CONSECUTIVE"] if pattern.is_consecutive else []),
+        *([] if pattern.condition is None else ["WHILE (?y != PREVIOUS(?y))"]),
+        *(["MEASURES", *measures] if measures else []),
+    ]
+    return " ".join(pieces)
 
 
 def braced(pattern: Occurrence) -> str:

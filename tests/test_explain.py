@@ -242,6 +242,18 @@ SEQUENCE_PLAN = package.plan(SEQUENCE)
 """A sequence with a negation between its steps."""
 
 
+ITERATION = package.compile(
+    """
+    PREFIX : <http://example.org/>
+    SELECT ?room ?n WHERE {
+      { ?room :temperature ?t }{2,9} BY ?room WHILE (?t > PREVIOUS(?t)) MEASURES (COUNT(*) AS ?n) WITHIN 1m
+    }
+    """,
+    lexer="ctsparql",
+)
+ITERATION_PLAN = package.plan(ITERATION)
+
+
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
@@ -257,6 +269,8 @@ SEQUENCE_PLAN = package.plan(SEQUENCE)
         ("explain/strider-plan.txt", explain.text(package.plan(STRIDER))),
         ("explain/sequence.txt", explain.text(SEQUENCE)),
         ("explain/sequence-plan.txt", explain.text(SEQUENCE_PLAN)),
+        ("explain/iteration.txt", explain.text(ITERATION)),
+        ("explain/iteration-plan.txt", explain.text(ITERATION_PLAN)),
         ("explain/figures.txt", explain.text(PLAN, FIGURES)),
         ("explain/multiway-plan.txt", explain.text(MULTIWAY_PLAN, {"k": NodeMetric(2, 3, 5, joins=("k", "j"))})),
         ("explain/figures.mmd", explain.mermaid(PLAN, FIGURES)),
@@ -268,7 +282,8 @@ def test_golden(name: str, shown: str) -> None:
 
 
 def test_every_operator_is_in_a_golden_plan() -> None:
-    text = {type(node.op) for node in (*PLAN.nodes, *QUERY_PLAN.nodes, *MULTIWAY_PLAN.nodes, *SEQUENCE_PLAN.nodes)}
+    plans = (PLAN, QUERY_PLAN, MULTIWAY_PLAN, SEQUENCE_PLAN, ITERATION_PLAN)
+    text = {type(node.op) for plan in plans for node in plan.nodes}
     assert text == set(get_args(pps.Operator))
 
 

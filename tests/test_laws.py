@@ -52,7 +52,7 @@ def forget_all(job: IteratorJob) -> None:
     """Sweeps all state once, whatever its size."""
     for keeper in job.dataflow.states.values():
         for part in parts(keeper):
-            for limit in ("sweep_rows", "full_sweep_rows"):
+            for limit in ("sweep_rows", "full_sweep_rows", "rows_after_sweep"):
                 if hasattr(part, limit):
                     setattr(part, limit, 0)
     job.dataflow.expire(squall.FOREVER - 1)

@@ -28,6 +28,7 @@ from squall.plan.operators import (
     Filter,
     Group,
     Invoke,
+    Iteration,
     Join,
     LeftJoin,
     Match,
@@ -61,6 +62,7 @@ SAMPLES: tuple[Operator, ...] = (
     Scan(Source()), Match((0, P, 1)), Join(((1, 0),), (0, 3)), MultiwayJoin(((1,), (0,), (0,)), (0, 3, 5)),
     LeftJoin(((1, 0),), (0, 1, 3), EQUAL), AntiJoin(((1, 0),)),
     SequenceJoin(((0, 0),), ((0,), (0,)), (0, 1, 3), (1, 1, 1)), Union(),
+    Iteration(((0, 0),), ((0,), (0,)), (0, 1), (1, 1, 1), values=(Column(0), Column(3)), again=EQUAL),
     Project((1, None)), ConstantFilter(1, P), Filter(EQUAL), Filter(EQUAL, timed=True),
     Extend(Column(1)), Extend(Column(1), keep_unbound=True), TableFunction(MEMBERS, (Column(0), Column(1)), 2), Unit(),
     Distinct(2), Group((1,), (COUNT,)), Slice(((Column(1), False),), keys=(0,)), TransitiveClosure(),
@@ -120,6 +122,7 @@ def test_an_operator_over_other_columns_reads_them(op: Operator) -> None:
         (Group((1,), (COUNT,)), (1, None), {1}),
         (Select(("x",), (1,)), (None, 1, None), set()),
         (Construct((1, P, 0)), (1, None, 0, None), set()),
+        (Iteration((), ((), ()), (0, 1), (1, 1, 1), values=(Column(0), EQUAL)), (0, None), {1}),
     ],
     ids=repr,
 )
@@ -134,6 +137,7 @@ def test_stable_names_of_operators_never_change() -> None:
     assert prefixes == {
         "Read": "scan", "Match": "match", "Join": "join", "MultiwayJoin": "multiwayjoin",
         "LeftJoin": "leftjoin", "AntiJoin": "antijoin", "SequenceJoin": "sequencejoin",
+        "Iteration": "iteration",
         "Union": "union", "Project": "project", "Where": "constantfilter", "Test": "filter", "Extend": "extend",
         "Apply": "tablefunction", "Unit": "unit", "Distinct": "distinct", "Group": "group", "Slice": "slice",
         "Closure": "transitiveclosure", "Emit": "construct", "Answer": "select", "Update": "update",

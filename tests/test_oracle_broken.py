@@ -25,6 +25,7 @@ from squall.plan.operators import (
     Extend,
     Group,
     Invoke,
+    Iteration,
     Join,
     LeftJoin,
     Match,
@@ -47,7 +48,7 @@ from squall.rdf import Event
 from squall.testing import assert_as_oracle, stream, term
 from squall.testing.strategies import ALL, CORE, LITERALS, NODES, event_streams, systems
 from tests.laws import plan_with_shared_constants
-from tests.test_broken_operators import in_sequence
+from tests.test_broken_operators import in_iteration, in_sequence
 
 Change = Callable[[Any], Operator]
 
@@ -182,8 +183,14 @@ def test_a_broken_sequence_join_is_detected() -> None:
     _is_found_out_by_hand(system, events, SequenceJoin, lambda op: replace(op, min_gap=2))
 
 
+def test_a_broken_iteration_is_detected() -> None:
+    system, events = in_iteration(most=3), stream("1 :a :p :b\n2 :a :p :c\n4 :a :p :d\n5 :a :p :e")
+    _is_found_out_by_hand(system, events, Iteration, lambda op: replace(op, again=None))
+    _is_found_out_by_hand(system, events, Iteration, lambda op: replace(op, min_gap=2))
+
+
 def test_every_kind_is_broken() -> None:
-    apart = {Union, Unit, TransitiveClosure, ConstantFilter, DerivedStream, MultiwayJoin, SequenceJoin}
+    apart = {Union, Unit, TransitiveClosure, ConstantFilter, DerivedStream, MultiwayJoin, SequenceJoin, Iteration}
     assert BROKEN.keys() | apart == set(get_args(Operator))
 
 

@@ -12,14 +12,17 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import squall
+from squall.builders.local.job import IteratorJob
+from squall.contracts import Options
 from squall.errors import PlannerError
 from squall.functions.values import integer
-from squall.model import Bind, Filter, Pattern, Select, Source, System, Variable
+from squall.model import Bind, Filter, Pattern, Select, Source, System, Variable, visible
 from squall.model.windows import ElementWindow
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event, Term, Triple, iri
 from squall.testing.check import assert_as_oracle
 from squall.translators.sparql import calls
+from squall.translators.sparql.iterations import Measure, previous_of
 from squall.translators.sparql.time_patterns import (
     OWN_END,
     OWN_START,
@@ -27,6 +30,7 @@ from squall.translators.sparql.time_patterns import (
     Either,
     Equals,
     Followed,
+    Iterated,
     Occurrence,
     Part,
     Preceded,
@@ -40,13 +44,14 @@ from squall.translators.sparql.time_patterns import (
 )
 from tests import in_memory
 from tests.laws import PLANNERS, examples, hold_with_outputs, on_engines
+from tests.test_laws import SWEEP_ALWAYS, forget_all
 from tests.test_resume import Moving
 
 E = "http://example.org/"
 DATASET = Source("", ElementWindow(), sparql_dataset=True)
-X, Y, Z, V, W = map(Variable, "xyzvw")
+X, Y, Z, V, W, N = map(Variable, "xyzvwn")
 NAMES = (Variable("e1"), Variable("e2"))
-SHOWN = (X, Y, Z, V, W)
+SHOWN = (X, Y, Z, V, W, N)
 
 Bindings = frozenset[tuple[Variable, Term | int]]
 Interval = tuple[Bindings, int, int]
@@ -112,6 +117,8 @@ def occurrences(pattern: Occurrence, events: Sequence[Event], within: int | None
                 for a in occurrences(step, events, within)
                 if not any(agree(a, b) and a[1] - length <= b[1] < a[1] for b in absences)
             }
+        case Iterated(pattern=inner):
+            return {measured(pattern, run) for run in runs(pattern, occurrences(inner, events, within), within)}
         case Within(pattern=inner, within=own, name=name, body=body):
             unnamed = occurrences(inner, events, within if own is None else own)
             return {
@@ -119,6 +126,57 @@ def occurrences(pattern: Occurrence, events: Sequence[Event], within: int | None
                 for a in unnamed
                 if (own is None or a[2] - a[1] <= own) and (body is None or a[2] - a[1] > 1)
             }
+
+
+def runs(pattern: Iterated, members: set[Interval], within: int | None) -> list[tuple[Interval, ...]]:
+    """Returns the runs of an iteration of these occurrences that have so many of them as they have to."""
+    longest: list[tuple[Interval, ...]] = [(member,) for member in members]
+    all_runs: list[tuple[Interval, ...]] = []
+    while longest:
+        all_runs += longest
+        longest = [
+            (*run, b) for run in longest if len(run) != pattern.most for b in next_of(pattern, run, members, within)
+        ]
+    return [run for run in all_runs if len(run) >= pattern.least]
+
+
+def next_of(pattern: Iterated, run: Sequence[Interval], members: set[Interval], within: int | None) -> list[Interval]:
+    """Returns the nearest occurrences that a run may go on with."""
+
+    def keys(occurrence: Interval) -> list[object]:
+        return [dict(occurrence[0]).get(key) for key in pattern.keys]
+
+    def may_follow(b: Interval) -> bool:
+        is_near = within is None or b[2] - run[0][1] <= within
+        has_changed = pattern.condition is None or dict(last[0])[Y] != dict(b[0])[Y]
+        between = [c for c in alike if last[2] < c[1] and c[2] < b[1]]
+        return last[2] < b[1] and is_near and has_changed and not (pattern.is_consecutive and between)
+
+    last = run[-1]
+    alike = [member for member in members if keys(member) == keys(last)]
+    following = [b for b in alike if may_follow(b)]
+    return [b for b in following if b[2] == min(other[2] for other in following)]
+
+
+def measured(pattern: Iterated, run: Sequence[Interval]) -> Interval:
+    """Returns the occurrence that a run is."""
+    bindings: dict[Variable, Any] = {key: dict(run[0][0])[key] for key in pattern.keys}
+    for measure in pattern.measures:
+        values = [dict(member[0]).get(Y) for member in run]
+        match measure.kind:
+            case "COUNT":
+                bindings[measure.variable] = len(run)
+            case "SUM":
+                bindings[measure.variable] = sum(_weight(value) for value in values)
+            case "MIN" | "MAX":
+                bindings[measure.variable] = (min if measure.kind == "MIN" else max)(map(_weight, values))
+            case "FIRST" | "LAST":
+                bindings[measure.variable] = values[0 if measure.kind == "FIRST" else -1]
+    return frozenset(bindings.items()), run[0][1], run[-1][2]
+
+
+def _weight(value: object) -> int:
+    return 1 if value == iri(E + "o1") else 10
 
 
 def facts_at(time: int, events: Iterable[Event]) -> set[Triple]:
@@ -205,6 +263,46 @@ def sequences(draw: st.DrawFn, parts: st.SearchStrategy[Occurrence]) -> Seq:
     return Seq(draw(parts), draw(parts), draw(st.sampled_from(("nearest", "nearest", "each", "last"))), **extras)
 
 
+WEIGHT = calls.call("IF", (calls.call("=", (Y, iri(E + "o1"))), integer(1), integer(10)))
+MEASURES = (
+    (Measure(N, "COUNT"),),
+    (Measure(N, "SUM", WEIGHT), Measure(Z, "LAST", Y)),
+    (Measure(N, "MIN", WEIGHT), Measure(Z, "FIRST", Y)),
+    (Measure(N, "MAX", WEIGHT),),
+)
+CHANGES = calls.condition(calls.call("!=", (previous_of(Y), Y)))
+"""The condition that an occurrence has another value than the one before."""
+
+
+@st.composite
+def iterations(draw: st.DrawFn) -> Iterated:
+    """Draws an iteration of a step, or of a pattern."""
+    simple = st.builds(step, st.sampled_from("aab"), st.just(X), st.sampled_from((Y, Y, iri(E + "o1"))))
+    pair = st.builds(Seq, simple, simple, st.sampled_from(("nearest", "each")))
+    pattern = draw(st.one_of(simple, simple, simple, st.builds(Within, pair, st.integers(2, 6))))
+    least = draw(st.integers(1, 3))
+    most = draw(st.none() | st.integers(least, 4))
+    if Y not in variables_of(pattern):
+        measures = draw(st.sampled_from(((), MEASURES[0])))
+        return Iterated(pattern, least, most, draw(st.sampled_from(((), (X,)))), None, draw(st.booleans()), measures)
+    keys = draw(st.sampled_from(((X,), (X,), (), (X, Y))))
+    condition = draw(st.sampled_from((None, CHANGES)))
+    measures = draw(st.sampled_from(((), *MEASURES)))
+    return Iterated(pattern, least, most, keys, condition, draw(st.booleans()), measures)
+
+
+def variables_of(pattern: Occurrence) -> set[Variable]:
+    """Returns the variables of a step, or of a sequence of steps."""
+    match pattern:
+        case Step(body=body):
+            return set(visible(body))
+        case Seq(left=left, right=right):
+            return variables_of(left) | variables_of(right)
+        case Within(pattern=inner):
+            return variables_of(inner)
+    raise AssertionError(pattern)
+
+
 def patterns(with_intervals: bool = True) -> st.SearchStrategy[Occurrence]:
     """Draws patterns: half of them are a sequence of steps, maybe with a bound, and the others are nested.
 
@@ -224,12 +322,13 @@ def patterns(with_intervals: bool = True) -> st.SearchStrategy[Occurrence]:
             st.builds(Without, parts, parts),
             st.builds(Followed, parts, simple, lengths),
             st.builds(Preceded, simple, simple, lengths),
+            iterations(),
             st.builds(Within, parts, lengths, st.sampled_from((None, *NAMES)), conditions),
         )
 
-    chains = sequences(simple | sequences(simple))
+    chains = sequences(simple | sequences(simple) | iterations())
     nested = composed(st.recursive(simple, composed, max_leaves=4))
-    return st.one_of(chains, st.builds(Within, chains, lengths), nested, nested)
+    return st.one_of(chains, iterations(), st.builds(Within, chains, lengths), nested, nested)
 
 
 def events_strategy() -> st.SearchStrategy[list[Event]]:
@@ -379,3 +478,34 @@ def test_engines_agree(builder: str, number: int) -> None:
         return list(outputs) if builder == "in memory" else [law]
 
     hold_with_outputs(law, number, 0.15, pattern=patterns(), events=events_strategy(), seed=st.integers(0, 1000))
+
+
+# State
+
+
+@examples(20)
+def test_no_state_of_bounded_patterns_is_left(many: int) -> None:
+    """This is law 6 (docs/semantics.md, section 6)."""
+
+    def law(pattern: Occurrence, events: list[Event]) -> Sequence[object]:
+        job = IteratorJob(plan_of(pattern, "rete"), Options(), SWEEP_ALWAYS)
+        outputs = list(job.run([events]))
+        forget_all(job)
+        assert {id: size for id, size in job.dataflow.state().items() if size} == {}
+        return outputs
+
+    bounded = st.builds(Within, iterations() | sequences(steps() | iterations()), st.integers(1, 6))
+    hold_with_outputs(law, many, 0.15, pattern=bounded, events=events_strategy())
+
+
+def test_the_state_of_runs_is_bounded_by_their_length() -> None:
+    pattern = Iterated(step("a", X, Y), 2, None, (X,), None, True, (Measure(N, "COUNT"), Measure(Z, "LAST", Y)))
+    job = IteratorJob(plan_of(Within(pattern, 20), "rete"), Options(), SWEEP_ALWAYS)
+    triples = [Triple(iri(f"{E}s{time % 3}"), iri(E + "a"), iri(f"{E}o{time}")) for time in range(1500)]
+    events = [Event(time, (triple,)) for time, triple in enumerate(triples)]
+    largest, count = 0, 0
+    for count, _ in enumerate(job.run(events[first : first + 10] for first in range(0, len(events), 10)), 1):
+        if count % 100 == 0:
+            largest = max(largest, *job.dataflow.state().values())
+    assert count > 1500
+    assert largest < 150

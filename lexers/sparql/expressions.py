@@ -294,6 +294,9 @@ class Expressions(ABC):
         steps = tuple(q.StepName(str(part)[1:], self.origin(part)) for part in names)
         return q.StepCall(name, steps, self.origin(tree))
 
+    def _previous(self, tree: Tree[Token]) -> q.Previous:
+        return q.Previous(variable_of(tree.children[0]), self.origin(tree))
+
     def _interval_function(self, tree: Tree[Token]) -> q.StepCall:
         (function,) = tree.children
         (name,) = (name for name in q.INTERVAL_FUNCTIONS if name.lower() == str(function).lower())
@@ -315,4 +318,5 @@ class Expressions(ABC):
         "timestamp_of_triple": _timestamp_of_triple,
         "step_function": _step_function,
         "interval_function": _interval_function,
+        "previous": _previous,
     }

@@ -7,8 +7,8 @@ from dataclasses import replace
 from lark import Token, Tree
 
 from squall.lexers.sparql import tree as q
-from squall.lexers.sparql.datasets import Datasets
-from squall.lexers.sparql.expressions import first, has, only, trees, word
+from squall.lexers.sparql.datasets import MAX_DIGITS, Datasets
+from squall.lexers.sparql.expressions import first, has, only, trees, variable_of, word
 
 
 class TimePatterns(Datasets):
@@ -76,7 +76,51 @@ class TimePatterns(Datasets):
             None if before is None else self._length(before),
             None if when is None else self.expression(when.children[0]),
             self.origin(tree),
+            *map(self._iteration, trees(tree, "iteration")),
         )
+
+    def _iteration(self, tree: Tree[Token]) -> q.Iteration:
+        least, most = self._bounds(tree)
+        keys, condition = first(tree, "keys_of_run"), first(tree, "while")
+        measures = [measure for part in trees(tree, "measures") for measure in trees(part)]
+        return q.Iteration(
+            least,
+            most,
+            None if keys is None else tuple(variable_of(part) for part in keys.children if isinstance(part, Token)),
+            has(tree, "CONSECUTIVE"),
+            None if condition is None else self.expression(condition.children[0]),
+            tuple(map(self._measure, measures)),
+            self.origin(tree),
+        )
+
+    def _bounds(self, tree: Tree[Token]) -> tuple[int, int | None]:
+        """Returns the least and the greatest number of occurrences in a run (None: any)."""
+        quantifier = str(tree.children[0])
+        if quantifier == "+":
+            return 1, None
+        texts = [text.strip() for text in quantifier[1:-1].split(",")]
+        if any(len(text) > MAX_DIGITS for text in texts):
+            self.text.fail("this number is too large", self.origin(tree.children[0]), f"at most {MAX_DIGITS} digits")
+            return 1, None
+        bounds = [int(text) if text else None for text in texts]
+        least, most = bounds[0] or 0, bounds[-1]
+        if least == 0:
+            hint = "write at least 1: what may be absent is `OR`, or a step less"
+            self.text.fail("a run has one occurrence at least", self.origin(tree.children[0]), hint)
+        elif most is not None and most < least:
+            hint = f"write `{{{most},{least}}}`"
+            self.text.fail(f"from {least} to {most} there is no number", self.origin(tree.children[0]), hint)
+        return max(least, 1), most
+
+    def _measure(self, tree: Tree[Token]) -> q.Measure:
+        *parts, name = tree.children
+        if isinstance(parts[0], Tree):
+            aggregate = self.expression(parts[0])
+            assert isinstance(aggregate, q.Aggregate)
+        else:
+            kind, inner = parts
+            aggregate = q.Aggregate(str(kind).upper(), self.expression(inner), origin=self.origin(tree))
+        return q.Measure(aggregate, variable_of(name), self.origin(tree))
 
     # EP-SPARQL
 

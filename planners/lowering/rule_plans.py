@@ -28,6 +28,7 @@ from squall.model import (
     Filter,
     Grouping,
     Insert,
+    Iteration,
     Joinable,
     Minus,
     Negation,
@@ -271,8 +272,49 @@ def sequence_join(draft: Draft, part: SequenceJoin, sides: Sequence[Rows], rule:
         None if part.condition is None else condition_of(part.condition, pair_names),
         tuple(between),
     )
-    node = draft.add(op, *(rows.node for rows in sides))
-    return Rows(node, names, left.nullable | right.nullable, part.origin)
+    nodes = [rows.node for rows in sides]
+    if isinstance(part, Iteration):
+        return _iteration(draft, part, op, left, pair_names, rule, nodes)
+    return Rows(draft.add(op, *nodes), names, left.nullable | right.nullable, part.origin)
+
+
+def _iteration(
+    draft: Draft,
+    part: Iteration,
+    pairs: ops.SequenceJoin,
+    left: Rows,
+    pair_names: Sequence[Variable],
+    rule: System,
+    inputs: Sequence[str],
+) -> Rows:
+    """Returns the runs of an iteration, with the columns of the left side.
+
+    Args:
+        draft: The plan.
+        part: The iteration.
+        pairs: The sequence join that pairs a run with a right row.
+        left: The rows of the left side.
+        pair_names: The variables of the columns of a pair.
+        rule: The rule, for messages.
+        inputs: The nodes of its sides.
+    """
+    values = dict(part.values)
+    forbid_time((*values.values(), part.again), "an iteration", rule)
+    op = ops.Iteration(
+        pairs.on,
+        pairs.keys,
+        tuple(range(len(left.names))),
+        pairs.times,
+        pairs.selection,
+        pairs.min_gap,
+        pairs.max_gap,
+        pairs.condition,
+        pairs.between,
+        tuple(expression_of(values.get(name, name), pair_names) for name in left.names),
+        None if part.again is None else condition_of(part.again, left.names),
+    )
+    computed = {name for name, value in values.items() if isinstance(value, Call)}
+    return Rows(draft.add(op, *inputs), left.names, left.nullable | computed, part.origin)
 
 
 def _check_bound(sides: Sequence[Rows], part: SequenceJoin, rule: System) -> None:

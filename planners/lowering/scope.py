@@ -9,7 +9,9 @@ from dataclasses import fields, is_dataclass
 from squall.model import (
     AtomPattern,
     Bind,
+    Call,
     Filter,
+    Iteration,
     Joinable,
     Minus,
     Negation,
@@ -92,6 +94,8 @@ def always_bound(part: Joinable) -> Names:
             return frozenset(variables(part))
         case Union(branches=branches):
             return frozenset.intersection(*map(always_bound, branches)) if branches else frozenset()
+        case Iteration(left=left, values=values):
+            return always_bound(left) - {name for name, value in values if isinstance(value, Call)}
         case SequenceJoin(left=left, right=right):
             return always_bound(left) | always_bound(right)
         case System(joinables=joinables, predicates=predicates, grouping=grouping):

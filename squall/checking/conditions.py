@@ -21,6 +21,7 @@ from squall.model import (
     Expression,
     Filter,
     Insert,
+    Iteration,
     Joinable,
     Pattern,
     SequenceJoin,
@@ -227,6 +228,8 @@ def _nodes(part: Joinable) -> frozenset[Variable]:
             return frozenset()
         case Union(branches=branches):
             return frozenset.intersection(*map(_nodes, branches)) if branches else frozenset()
+        case Iteration(left=left, values=values):
+            return _nodes(left).difference(name for name, _ in values)
         case SequenceJoin(left=left, right=right):
             return _nodes(left) | _nodes(right)
         case System(joinables=joinables):

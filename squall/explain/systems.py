@@ -91,13 +91,18 @@ def _joinable(joinable: tps.Joinable) -> Iterator[str]:
 def _sequence(sequence: tps.SequenceJoin) -> Iterator[str]:
     most = "" if sequence.max_gap is None else f", at most {duration(sequence.max_gap)}"
     least = "" if sequence.min_gap == 1 else f", at least {duration(sequence.min_gap)}"
-    yield f"sequence, {sequence.selection}: from {sequence.left_end} to {sequence.right_start}{least}{most}"
+    name = "iteration" if isinstance(sequence, tps.Iteration) else "sequence"
+    yield f"{name}, {sequence.selection}: from {sequence.left_end} to {sequence.right_start}{least}{most}"
     yield from _indented(_body(sequence.left))
     yield "then"
     yield from _indented(_body(sequence.right))
     for part in sequence.between:
         yield f"with {'some' if part.wanted else 'none'} of these between, from {part.start} to {part.end}"
         yield from _indented(_body(part.system))
+    if isinstance(sequence, tps.Iteration):
+        yield "then again, with " + ", ".join(f"{name} = {_expression(value)}" for name, value in sequence.values)
+        if sequence.again is not None:
+            yield f"if {_expression(sequence.again)}"
     if sequence.condition is not None:
         yield from _labelled("condition", [_expression(sequence.condition)])
 

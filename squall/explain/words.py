@@ -184,10 +184,18 @@ def _sequence(op: pps.SequenceJoin) -> str:
         f", with {'some' if part.wanted else 'none'} of input {port} between" for port, part in enumerate(op.between, 3)
     )
     condition = "" if op.condition is None else f", if {_expression(op.condition)}"
+    name = "iteration" if isinstance(op, pps.Iteration) else "sequence join"
     return (
-        f"{_join('sequence join', op.on)}, {op.selection}, right ${right_start} after left ${left_end}{gap}"
-        f"{''.join(between)}{condition}, output {_columns(op.keep) or 'no columns'}"
+        f"{_join(name, op.on)}, {op.selection}, right ${right_start} after left ${left_end}{gap}"
+        f"{''.join(between)}{condition}, output {_outputs(op)}"
     )
+
+
+def _outputs(op: pps.SequenceJoin) -> str:
+    if not isinstance(op, pps.Iteration):
+        return _columns(op.keep) or "no columns"
+    again = "" if op.again is None else f" if {_expression(op.again)}"
+    return f"{' '.join(map(_expression, op.values))}, and as left rows again{again}"
 
 
 def _join(kind: str, on: tuple[tuple[int, int], ...]) -> str:

@@ -19,7 +19,7 @@ from squall.model.expressions import (
     Union,
 )
 from squall.model.patterns import AtomPattern, FactPattern, Pattern, Variable
-from squall.model.sequences import SequenceJoin
+from squall.model.sequences import Iteration, SequenceJoin
 from squall.model.systems import Document, Joinable, Stream, System
 
 
@@ -111,6 +111,8 @@ def variables(part: Joinable | Expression | None) -> Iterator[Variable]:
         case Union(branches=branches):
             for branch in branches:
                 yield from visible(branch)
+        case Iteration(left=left):
+            yield from visible(left)
         case SequenceJoin(left=left, right=right):
             yield from (*visible(left), *visible(right))
         case System():

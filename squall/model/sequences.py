@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from squall.errors import Origin
-from squall.model.expressions import Call
+from squall.model.expressions import Call, Expression
 from squall.model.patterns import Variable
 
 if TYPE_CHECKING:
@@ -78,3 +78,20 @@ class SequenceJoin:
     def sides(self) -> tuple[System, ...]:
         """The systems inside: left, right, and those of what is between."""
         return (self.left, self.right, *(part.system for part in self.between))
+
+
+@dataclass(frozen=True)
+class Iteration(SequenceJoin):
+    """Runs of occurrences: a left occurrence, and one after the other right ones, each a pair with the run before it.
+
+    What a pair of the sequence join makes is a left occurrence again, and so on. The solutions are all these runs, as a
+    set, with the variables of the left side. A left occurrence alone is not among them.
+
+    Attributes:
+        values: The variables of the left side that a longer run has another value of, with their values, over the
+            variables of the run before and of the right occurrence. One of them is `left_end`.
+        again: The condition on the variables of a run under which it goes on, or None.
+    """
+
+    values: tuple[tuple[Variable, Expression], ...] = ()
+    again: Call | None = None

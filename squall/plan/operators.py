@@ -311,7 +311,7 @@ class SequenceJoin(Traits):
     def expressions(self) -> tuple[Expression, ...]:
         return () if self.condition is None else (self.condition,)
 
-    def copied(self, widths: Sequence[int]) -> Sequence[int]:
+    def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
         return self.keep
 
     def reads(self, widths: Sequence[int]) -> Sequence[int]:
@@ -323,6 +323,32 @@ class SequenceJoin(Traits):
             own += [column for column, _ in part.on]
             own += [first + column for column in (part.start, part.end, *(column for _, column in part.on))]
         return [*own, *super().reads(widths)]
+
+
+@dataclass(frozen=True)
+class Iteration(SequenceJoin):
+    """Outputs runs of rows: each pair of the sequence join as a left row, which right rows follow again. See
+    `squall.model.Iteration`. A run is valid while all of its rows are. Equal runs count once.
+
+    Attributes:
+        keep: The columns of a left row, all and in order.
+        values: The cells of the left row that a pair makes, as expressions over the left row followed by the right row.
+            Those of the keys are the columns of the keys.
+        again: A condition on that row under which it goes on, or None.
+    """
+
+    values: tuple[Expression, ...] = ()
+    again: Invoke | None = None
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (*super().expressions, *self.values, *(() if self.again is None else (self.again,)))
+
+    def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
+        return [value.index if isinstance(value, Column) else None for value in self.values]
+
+    def unbinds(self, widths: Sequence[int]) -> Sequence[int]:
+        return [place for place, value in enumerate(self.values) if isinstance(value, Invoke)]
 
 
 @dataclass(frozen=True)
@@ -740,9 +766,9 @@ class DerivedStream(Traits):
 
 
 Operator = (
-    Scan | Match | Join | MultiwayJoin | LeftJoin | AntiJoin | SequenceJoin | Union | Project | ConstantFilter | Filter
-    | Extend | TableFunction | Unit | Distinct | Group | Slice | TransitiveClosure | Construct | Select | Update | Sink
-    | DerivedStream
+    Scan | Match | Join | MultiwayJoin | LeftJoin | AntiJoin | SequenceJoin | Iteration | Union | Project
+    | ConstantFilter | Filter | Extend | TableFunction | Unit | Distinct | Group | Slice | TransitiveClosure | Construct
+    | Select | Update | Sink | DerivedStream
 )  # fmt: skip
 
 

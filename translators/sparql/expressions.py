@@ -17,6 +17,7 @@ from squall.rdf import Term, iri_text, is_iri, literal
 from squall.translators.sparql import calls, step_times
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import ActiveDataset
+from squall.translators.sparql.iterations import previous_of
 from squall.translators.sparql.state import State
 from squall.translators.sparql.timestamp_function import TimestampCalls
 
@@ -72,6 +73,12 @@ class Expressions:
             case q.StepCall():
                 names = (*body.variables, *body.reads.bound_outside)
                 return self.value(step_times.times(expression, names, self.state), body)
+            case q.Previous(variable=variable, origin=origin):
+                previous = previous_of(variable)
+                if previous in body.variables:
+                    return previous
+                hint = "it is the value in the occurrence before, in the `WHILE` of an iteration that binds it"
+                return self._refused(f"`{expression}` has no value here", origin, hint)
             case q.Aggregate(origin=origin):
                 hint = "compute it in a sub-query, and use its variable"
                 return self._refused(f"the aggregate `{expression.kind}` cannot be here", origin, hint)

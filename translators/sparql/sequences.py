@@ -37,6 +37,7 @@ from squall.translators.sparql import time_patterns
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import ActiveDataset
 from squall.translators.sparql.expressions import Expressions, conjuncts
+from squall.translators.sparql.iterations import MEASURES, Measure, previous_of
 from squall.translators.sparql.state import State
 
 EXAMPLE_OF_BOUND = 'FILTER(getDURATION() < "PT10S"^^xsd:duration)'
@@ -232,10 +233,14 @@ class TimePatterns:
 
     def _condition(self, when: q.Expression, left: Built, right: Built, origin: Origin | None) -> Call:
         """Returns the condition of a WHEN, over the variables of this and earlier steps."""
-        body = self._body_of(left.variables | right.variables)
-        self.groups.check_bound(when, origin, body)
-        condition = self.groups.expressions.condition(when, body)
-        self._check_predicates(body.predicates, "WHEN", origin)
+        return self._tested(when, left.variables | right.variables, "WHEN", origin)
+
+    def _tested(self, test: q.Expression, names: Iterable[Variable], word: str, origin: Origin | None) -> Call:
+        """Returns the condition behind a word, over these variables."""
+        body = self._body_of(names)
+        self.groups.check_bound(test, origin, body)
+        condition = self.groups.expressions.condition(test, body)
+        self._check_predicates(body.predicates, word, origin)
         return condition
 
     def _anything(self, steps: Iterable[System]) -> System:
@@ -260,16 +265,86 @@ class TimePatterns:
     # Steps, and patterns in braces
 
     def _occurrence(self, occurrence: q.Occurrence) -> Built:
-        return self._inside(occurrence.group, occurrence.name)
+        if occurrence.iteration is None:
+            return self._inside(occurrence.group, occurrence.name)
+        built = self._iterated(self._inside(occurrence.group, None), occurrence.iteration)
+        return self._named(self._conditioned(built, (), occurrence.origin, occurrence.name), occurrence.name)
 
     def _inside(self, group: q.Group, name: q.StepName | None) -> Built:
         """Returns the pattern of a group: a step, or the pattern over time in it with its filters and binds."""
         built = self._composite(group, name) if q.is_composite(group) else self._step(group, name)
+        return self._named(built, name)
+
+    def _named(self, built: Built, name: q.StepName | None) -> Built:
+        """Returns a pattern whose times have this name."""
         if name is None:
             return built
         self._check_names(built.names, (name,))
         times = {time_patterns.start_of(name.variable), time_patterns.end_of(name.variable)}
         return replace(built, bound=built.bound | times, names=(*built.names, name))
+
+    # Iterations
+
+    def _iterated(self, inner: Built, iteration: q.Iteration) -> Built:
+        """Returns the runs of a pattern."""
+        shown = frozenset(name for name in inner.variables if " " not in name.name and not name.name.startswith("_:"))
+        keys = tuple(sorted(shown, key=str)) if iteration.keys is None else tuple(dict.fromkeys(iteration.keys))
+        self._check_keys(keys, inner, iteration)
+        previous = map(previous_of, shown)
+        condition = None
+        if iteration.condition is not None:
+            condition = self._tested(iteration.condition, {*shown, *previous}, "WHILE", iteration.origin)
+        taken = set(shown)
+        measures = []
+        for measure in iteration.measures:
+            if measure.variable in taken:
+                hint = "give the measure a name of its own"
+                self.state.notes.fail(f"`{measure.variable}` has a value already", measure.origin, hint)
+            taken.add(measure.variable)
+            measures.append(self._measure(measure, shown))
+        pattern = time_patterns.Iterated(
+            inner.pattern,
+            iteration.least,
+            iteration.most,
+            keys,
+            condition,
+            iteration.is_consecutive,
+            tuple(measures),
+            iteration.origin,
+        )
+        return Built(
+            pattern,
+            frozenset(keys),
+            frozenset(measure.variable for measure in measures),
+            steps=inner.steps,
+            least=iteration.least * (inner.least + 1) - 1,
+        )
+
+    def _check_keys(self, keys: Iterable[Variable], inner: Built, iteration: q.Iteration) -> None:
+        for key in keys:
+            if key not in inner.variables:
+                hint = "name variables of what is in the braces"
+                self.state.notes.fail(f"`{key}` is no key of the run: nothing binds it", iteration.origin, hint)
+            elif key in inner.unbound:
+                message = f"`{key}` is a key of the run, and may be unbound"
+                hint = f"filter the step by `BOUND({key})`, or name other keys: `{iteration.quantifier} BY ?key`"
+                self.state.notes.fail(message, iteration.origin, hint)
+
+    def _measure(self, measure: q.Measure, names: Iterable[Variable]) -> Measure:
+        aggregate, body = measure.aggregate, self._body_of(names)
+        if aggregate.kind not in MEASURES or aggregate.distinct:
+            kind = f"{aggregate.kind}(DISTINCT ...)" if aggregate.distinct else aggregate.kind
+            hint = f"measures are {', '.join(MEASURES)}, without `DISTINCT`"
+            self.state.notes.fail(f"`{kind}` is no measure of a run", aggregate.origin, hint)
+            return Measure(measure.variable, "COUNT")
+        if aggregate.expression is None:
+            return Measure(measure.variable, "COUNT")
+        self.groups.check_bound(aggregate.expression, aggregate.origin, body)
+        value = self.groups.expressions.value(aggregate.expression, body)
+        self._check_predicates(body.predicates, "MEASURES", aggregate.origin)
+        return Measure(measure.variable, aggregate.kind, value)
+
+    # Steps
 
     def _step(self, group: q.Group, name: q.StepName | None) -> Built:
         body = self.groups.body(group, self.reads)
@@ -487,7 +562,8 @@ def _misplaced_in(group: q.Group) -> Iterator[tuple[str, Origin | None]]:
                 for inner in element.groups():
                     yield from _misplaced_in(inner)
                 for step in (step for conjunct in element.chains for step in conjunct.chain.occurrences):
-                    yield from (("`EXISTS`", pattern.origin) for pattern in q.time_patterns(step.when))
+                    expressions = (step.when, step.iteration)
+                    yield from (("`EXISTS`", pattern.origin) for pattern in q.time_patterns(expressions))
             case q.Group():
                 yield from _misplaced_in(element)
             case _:

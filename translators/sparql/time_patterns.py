@@ -25,6 +25,7 @@ from squall.model import (
     Exists,
     Expression,
     Filter,
+    Iteration,
     Joinable,
     NotExists,
     Occurrences,
@@ -47,6 +48,7 @@ from squall.model.windows import LANDMARK, ElementWindow, SlidingWindow, Window
 from squall.rdf import XSD, iri, literal
 from squall.translators.sparql import calls
 from squall.translators.sparql.bodies import is_plain
+from squall.translators.sparql.iterations import Measure, Run
 
 OCCURRENCE = iri("urn:x-squall:occurrence")
 """The relation of the facts in the streams of occurrences."""
@@ -189,7 +191,35 @@ class Within:
     body: System | None = None
 
 
-Occurrence = Step | Seq | Both | Equals | Either | Without | Followed | Preceded | Within
+@dataclass(frozen=True)
+class Iterated:
+    """A pattern several times, each time as the nearest occurrence behind the one before: a run.
+
+    It occurs as each run that has so many occurrences, with the keys and the measures; all else that the pattern binds
+    is known inside only.
+
+    Attributes:
+        pattern: The pattern.
+        least: The least number of its occurrences (1 or more).
+        most: The greatest number, or None.
+        keys: The variables that all occurrences of a run have the same values of.
+        condition: A condition on the variables of an occurrence and on those of the one before (`previous_of`), or
+            None.
+        is_consecutive: Whether no other occurrence with the same keys is between two of a run.
+        measures: What is computed from a run.
+    """
+
+    pattern: Occurrence
+    least: int
+    most: int | None
+    keys: tuple[Variable, ...]
+    condition: Call | None = None
+    is_consecutive: bool = False
+    measures: tuple[Measure, ...] = ()
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+
+Occurrence = Step | Seq | Both | Equals | Either | Without | Followed | Preceded | Within | Iterated
 
 OWN_START, OWN_END = Variable("own start"), Variable("own end")
 """The times of an occurrence (xsd:integer ms) in the predicates of its `Within`."""
@@ -316,6 +346,8 @@ class _Compiler:
                 return self.through_stream(_without(occurring, before.part), context)
             case Within():
                 return self._within(pattern, context)
+            case Iterated():
+                return self._iterated(pattern, context.stored)
 
     def through_stream(self, occurring: _Occurring, context: _Context, shift: int = 0) -> _Occurring:
         """Returns occurrences as they are read from a stream of their own, which a rule derives.
@@ -395,6 +427,22 @@ class _Compiler:
         )
         part = System(sources=(), joinables=(join,))
         return _Occurring(part, left.start, right.end, is_bounded=left.is_bounded)
+
+    def _iterated(self, pattern: Iterated, context: _Context) -> _Occurring:
+        occurring = self.occurrence(pattern.pattern, context)
+        run = Run(pattern.keys, pattern.measures, next(self.numbers))
+        tests = [] if pattern.condition is None else [run.compared(pattern.condition)]
+        if context.within is not None and not occurring.is_bounded:
+            tests.append(_is_within(run.start, run.of_next(occurring.end), context.within))
+        part = run.runs(
+            occurring.part,
+            (occurring.start, occurring.end),
+            (pattern.least, pattern.most),
+            calls.all_of(tests),
+            pattern.is_consecutive,
+            pattern.origin,
+        )
+        return _Occurring(part, run.start, run.end, is_bounded=occurring.is_bounded)
 
     def _hull(self, sides: Iterable[_Occurring], context: _Context) -> _Occurring:
         """Returns the joined occurrences, from the first begin to the last end."""
@@ -608,6 +656,8 @@ def bound_in(part: Joinable) -> frozenset[Variable]:
             return (inner | counts) & frozenset(visible(part))
         case Union(branches=branches):
             return frozenset.intersection(*map(bound_in, branches))
+        case Iteration(left=left, values=values):
+            return bound_in(left) - {name for name, value in values if isinstance(value, Call)}
         case SequenceJoin(left=left, right=right):
             return bound_in(left) | bound_in(right)
         case Pattern() | AtomPattern():

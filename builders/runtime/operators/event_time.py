@@ -156,7 +156,7 @@ class GroupOperator(EventTimeOperator):
         super().__init__()
         cells = [*map(ops.Column, op.keys), *(aggregate.expression for aggregate in op.aggregates)]
         self.cells_of = compile_vectorized(
-            f"def run(deltas):\n return [{_values(cells)} for x in deltas]", cells, *_ROW
+            f"def run(deltas):\n return [{values_source(cells)} for x in deltas]", cells, *_ROW
         )
         self.combined = combiner(op)
         self.aggregates = op.aggregates
@@ -361,7 +361,7 @@ def sort_key(
     rows that differ there have different keys.
     """
     values = [value for value, _ in order]
-    values_of = compile_expressions(f"def run(x):\n return {_values(values)}", values, *_ROW)
+    values_of = compile_expressions(f"def run(x):\n return {values_source(values)}", values, *_ROW)
     falling = [falls for _, falls in order]
 
     def key(row: Row) -> str:
@@ -377,7 +377,7 @@ _ROW = ("x", "x[-3]")
 """The names of a delta and of its time in the source of expressions."""
 
 
-def _values(expressions: Sequence[ops.Expression]) -> str:
+def values_source(expressions: Sequence[ops.Expression]) -> str:
     """Returns the source of a tuple of expressions. An expression without value is unbound."""
     parts = (f"v if isinstance(v := {{{place}}}, str) else None, " for place in range(len(expressions)))
     return f"({''.join(parts)})"

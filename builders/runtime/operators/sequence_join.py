@@ -19,7 +19,7 @@ from squall.rdf import ALWAYS, FOREVER
 
 Occurrence = tuple[Any, ...]
 """A row with the times since when and until when it is valid (integer ms)."""
-_LEFT, _RIGHT = 0, 1
+LEFT, RIGHT = 0, 1
 _END = itemgetter(0)
 _Pending = tuple[int, int, int, Occurrence]
 """When a row begins (integer ms), a number, its input, and the row."""
@@ -60,7 +60,7 @@ class SequenceJoinOperator(EventTimeOperator):
         return min(self.pending.next_time, min(map(_SINCE, self.new_rights), default=FOREVER))
 
     def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
-        if port == _RIGHT:
+        if port == RIGHT:
             self.new_rights += deltas
         else:
             self.note(port, deltas)
@@ -78,15 +78,15 @@ class SequenceJoinOperator(EventTimeOperator):
         before."""
         deltas, self.new_rights = self.new_rights, []
         lefts, key_of = self.open, self.pairing.right_key
-        new_keys = {self.pairing.left_key(row) for _, _, port, row in due if port == _LEFT}
+        new_keys = {self.pairing.left_key(row) for _, _, port, row in due if port == LEFT}
         deltas = [delta for delta in deltas if (key := key_of(delta)) in lefts or key in new_keys or delta[-3] > now]
         if not deltas:
             return due
-        stored = self.counts[_RIGHT]
+        stored = self.counts[RIGHT]
         rows = dict.fromkeys(row for delta in deltas if delta[-3] <= now and (row := delta[:-1]) not in stored)
-        self.note(_RIGHT, deltas)
-        self._add(_RIGHT, deltas)
-        return sorted([*due, *((row[-2], 0, _RIGHT, row) for row in rows)], key=_TIME)
+        self.note(RIGHT, deltas)
+        self._add(RIGHT, deltas)
+        return sorted([*due, *((row[-2], 0, RIGHT, row) for row in rows)], key=_TIME)
 
     def _add(self, port: int, deltas: Iterable[Delta]) -> None:
         """Adds rows of an input, or removes them where the weight is negative."""
@@ -106,38 +106,38 @@ class SequenceJoinOperator(EventTimeOperator):
 
     def _place(self, port: int, row: Occurrence) -> None:
         """Stores a row that has begun where it is looked for."""
-        if port == _LEFT:
+        if port == LEFT:
             self.open.setdefault(self.pairing.left_key(row), {})[row] = time_of(row[self.pairing.op.times[0]])
-        elif port > _RIGHT:
+        elif port > RIGHT:
             self.between[port - 2].add(row)
 
     def _drop(self, port: int, row: Occurrence) -> None:
         """Removes a row. It may stay among the pending ones, where it does not count without a multiplicity."""
         self.counts[port].pop(row, None)
-        if port == _LEFT:
+        if port == LEFT:
             key = self.pairing.left_key(row)
             rows = self.open.get(key, {})
             rows.pop(row, None)
             if not rows:
                 self.open.pop(key, None)
-        elif port > _RIGHT:
+        elif port > RIGHT:
             self.between[port - 2].remove(row)
 
     def _begin(self, due: Sequence[_Pending]) -> Iterator[tuple[int, list[Occurrence]]]:
         """Yields the times of rows that begin, with the right rows that a left row may be before, before the other rows
         of that time are stored: a row never follows one of its own time."""
-        lefts, rights, right_key = self.open, self.counts[_RIGHT], self.pairing.right_key
+        lefts, rights, right_key = self.open, self.counts[RIGHT], self.pairing.right_key
         for time, pending in groupby(due, _TIME):
             behind: list[Occurrence] = []
             beginning: list[tuple[int, Occurrence]] = []
             for _, _, port, row in pending:
-                if port != _RIGHT:
+                if port != RIGHT:
                     beginning.append((port, row))
                 elif row in rights:
                     if right_key(row) in lefts:
                         behind.append(row)
                     else:
-                        self._forget(_RIGHT, (row,))
+                        self._forget(RIGHT, (row,))
             if behind:
                 yield time, behind
             self._store([(port, row) for port, row in beginning if row in self.counts[port]])
@@ -147,7 +147,7 @@ class SequenceJoinOperator(EventTimeOperator):
         for port, row in rows:
             self._place(port, row)
         if self.pairing.supersedes and rows:
-            self._forget(_LEFT, self._superseded([row for port, row in rows if port == _LEFT]))
+            self._forget(LEFT, self._superseded([row for port, row in rows if port == LEFT]))
 
     def _superseded(self, lefts: Iterable[Occurrence]) -> list[Occurrence]:
         """Returns the left rows in whose place later ones with their keys have come."""
@@ -165,12 +165,12 @@ class SequenceJoinOperator(EventTimeOperator):
                 last = max(end for _, end in lefts)
                 lefts = [(left, end) for left, end in lefts if end == last]
             for left, _ in lefts:
-                weight = self.counts[_LEFT][left] * self.counts[_RIGHT][right]
+                weight = self.counts[LEFT][left] * self.counts[RIGHT][right]
                 output.append((*self.pairing.output(left, right), now, min(left[-1], right[-1]), weight))
                 if selection == "nearest":
                     finished[left] = None
-        self._forget(_LEFT, finished)
-        self._forget(_RIGHT, rights)
+        self._forget(LEFT, finished)
+        self._forget(RIGHT, rights)
         return output
 
     def _lefts_before(
@@ -204,7 +204,7 @@ class SequenceJoinOperator(EventTimeOperator):
         counts = self.counts[port]
         if self.log is not None:
             self.note(port, [(*row, -counts[row]) for row in rows])
-        if port == _RIGHT:
+        if port == RIGHT:
             for row in rows:
                 del counts[row]
         else:
@@ -215,8 +215,8 @@ class SequenceJoinOperator(EventTimeOperator):
 
     def drain_changelog(self) -> Iterator[SlotChanges]:
         deltas, self.new_rights = self.new_rights, []
-        self.note(_RIGHT, deltas)
-        self._add(_RIGHT, deltas)
+        self.note(RIGHT, deltas)
+        self._add(RIGHT, deltas)
         return super().drain_changelog()
 
     def resume_at(self, watermark: int) -> None:
@@ -286,7 +286,7 @@ class _Pairing:
     def __init__(self, op: ops.SequenceJoin) -> None:
         self.op = op
         self.cells_of = _cells(op.keep)
-        self.left_key, self.right_key = (_cells([pair[side] for pair in op.on]) for side in (_LEFT, _RIGHT))
+        self.left_key, self.right_key = (_cells([pair[side] for pair in op.on]) for side in (LEFT, RIGHT))
         self.rights_are_instants = op.times[1] == op.times[2]
         is_plain = op.condition is None and not op.between and op.min_gap == 1 and op.max_gap is None
         self.supersedes = op.selection == "last" and self.rights_are_instants and is_plain

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from squall.errors import Origin
 from squall.lexers.sparql.tree.printing import expressed, quoted
-from squall.lexers.sparql.tree.sequences import StepCall
+from squall.lexers.sparql.tree.sequences import Previous, StepCall
 from squall.model import Variable
 from squall.rdf import Term, iri
 
@@ -115,4 +115,4 @@ class Timestamp:
         return f"timestamp({self.variable}{'' if self.within is None else f' {self.within}'})"
 
 
-Expression = Term | Variable | Call | Aggregate | Exists | NotExists | Timestamp | StepCall
+Expression = Term | Variable | Call | Aggregate | Exists | NotExists | Timestamp | StepCall | Previous

@@ -139,9 +139,16 @@ def _bound(element: Element) -> Iterable[Variable]:
             return shown(query)
         case TimePattern(chains=chains):
             chains_wanted = [conjunct.chain for conjunct in chains if conjunct.wanted]
-            return [name for chain in chains_wanted for step in chain.occurrences for name in _bound(step.group)]
+            return [name for chain in chains_wanted for step in chain.occurrences for name in _bound_by_step(step)]
         case Filter() | Minus():
             return []
+
+
+def _bound_by_step(step: Occurrence) -> Iterable[Variable]:
+    if step.iteration is None:
+        return _bound(step.group)
+    keys = _bound(step.group) if step.iteration.keys is None else step.iteration.keys
+    return (*keys, *(measure.variable for measure in step.iteration.measures))
 
 
 def shown(query: SelectQuery) -> tuple[Variable, ...]:

@@ -13,7 +13,7 @@ from squall.model import Variable
 from squall.model.windows import duration
 
 if TYPE_CHECKING:
-    from squall.lexers.sparql.tree.expressions import Expression
+    from squall.lexers.sparql.tree.expressions import Aggregate, Expression
     from squall.lexers.sparql.tree.groups import Group
 
 
@@ -88,6 +88,68 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Previous:
+    """The value of a variable in the occurrence before, ``PREVIOUS(?v)``, in the ``WHILE`` of an iteration."""
+
+    variable: Variable
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"PREVIOUS({self.variable})"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is computed from a run, ``(AVG(?v) AS ?mean)``. The kind of the aggregate may also be FIRST or LAST."""
+
+    aggregate: Aggregate
+    variable: Variable
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"({self.aggregate} AS {self.variable})"
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """How often a step or pattern occurs, ``{2,5} BY ?key CONSECUTIVE WHILE (...) MEASURES (...)``.
+
+    Attributes:
+        least: The least number of its occurrences in a run.
+        most: The greatest number, or None.
+        keys: The variables that all occurrences of a run agree on; None: all of them.
+        is_consecutive: Whether no occurrence is between that agrees with them.
+        condition: The condition on an occurrence and the one before, or None.
+        measures: What is computed from a run.
+    """
+
+    least: int
+    most: int | None = None
+    keys: tuple[Variable, ...] | None = None
+    is_consecutive: bool = False
+    condition: Expression | None = None
+    measures: tuple[Measure, ...] = ()
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def quantifier(self) -> str:
+        """The bounds, as the text has them."""
+        if self.most is None:
+            return "+" if self.least == 1 else f"{{{self.least},}}"
+        return f"{{{self.least}}}" if self.least == self.most else f"{{{self.least},{self.most}}}"
+
+    def __str__(self) -> str:
+        pieces = [
+            self.quantifier,
+            *([] if self.keys is None else [f"BY {' '.join(map(str, self.keys)) or '()'}"]),
+            *(["CONSECUTIVE"] if self.is_consecutive else []),
+            *([] if self.condition is None else [f"WHILE {bracketed(self.condition)}"]),
+            *([f"MEASURES {' '.join(map(str, self.measures))}"] if self.measures else []),
+        ]
+        return " ".join(pieces)
+
+
+@dataclass(frozen=True)
 class Occurrence:
     """A step or a pattern in braces, ``{ ... } AS ?name``. Bounds (integer ms) and the condition compare it with the
     step before.
@@ -96,6 +158,7 @@ class Occurrence:
         after: The least time since the step before, or None.
         before: The greatest time since the step before, or None.
         when: The condition, or None.
+        iteration: How often it occurs, or None: once.
     """
 
     group: Group
@@ -104,10 +167,11 @@ class Occurrence:
     before: int | None = None
     when: Expression | None = None
     origin: Origin | None = field(default=None, compare=False, repr=False)
+    iteration: Iteration | None = None
 
     def __str__(self) -> str:
         pieces = [
-            str(self.group),
+            f"{self.group}{'' if self.iteration is None else self.iteration}",
             *([] if self.name is None else [f"AS {self.name}"]),
             *([] if self.after is None else [f"AFTER {duration(self.after)}"]),
             *([] if self.before is None else [f"BEFORE {duration(self.before)}"]),

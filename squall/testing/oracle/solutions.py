@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from squall.model import (
     Exists,
     FactPattern,
     Filter,
+    Iteration,
     Joinable,
     Minus,
     NotExists,
@@ -90,9 +91,31 @@ def _of_joinable(joinable: Joinable, graph: set[Fact], instant: Instant) -> list
 
 
 def _sequences(part: SequenceJoin, instant: Instant) -> list[Bindings]:
+    """Returns the solutions of a sequence join, or of an iteration."""
+    lefts, rights = _outside(part.left, instant), _outside(part.right, instant)
+    if not isinstance(part, Iteration):
+        return _pairs(part, lefts, rights, instant)
+    solutions: list[Bindings] = []
+    while lefts:
+        pairs = _pairs(part, lefts, rights, instant)
+        runs = once(_longer(part, pair, instant) for pair in pairs)
+        solutions += runs
+        lefts = [run for run in runs if part.again is None or evaluated(part.again, run, instant) is True]
+    return once(solutions)
+
+
+def _longer(part: Iteration, pair: Bindings, instant: Instant) -> Bindings:
+    """Returns the run that a pair makes."""
+    run = {name: pair[name] for name in visible(part.left) if name in pair}
+    terms = {**run, **{name: term_of(value, pair, instant) for name, value in part.values}}
+    return {name: term for name, term in terms.items() if term is not None}
+
+
+def _pairs(
+    part: SequenceJoin, lefts: Sequence[Bindings], rights: Sequence[Bindings], instant: Instant
+) -> list[Bindings]:
     """Returns the pairs of occurrences of which the right one begins after the left one ends, as selected."""
     # In one piece: comprehensions, each a sentence of the definition.
-    lefts, rights = _outside(part.left, instant), _outside(part.right, instant)
     pairs = [
         (number, other_number, {**left, **right})
         for number, left in enumerate(lefts)
