@@ -35,7 +35,14 @@ from tests.laws import PLANNERS, examples, hold_with_outputs
 from tests.test_sequences import NAMES, SHOWN, E, events_strategy, expected, names_of, patterns, variables_of
 
 SELECTIONS = {"nearest": "", "last": "LAST ", "each": "EACH "}
-REFUSED = ("may be unbound", "this never occurs", "have the name", "contradict each other", "may occur without it")
+REFUSED = (
+    "may be unbound",
+    "this never occurs",
+    "this is always absent",
+    "have the name",
+    "contradict each other",
+    "may occur without it",
+)
 """What messages say of patterns that are refused."""
 
 

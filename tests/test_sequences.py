@@ -104,18 +104,18 @@ def occurrences(pattern: Occurrence, events: Sequence[Event], within: int | None
                 if not any(agree(a, b) and b[2] <= a[2] and (within is None or a[2] - b[2] <= within) for b in excluded)
             }
         case Followed(pattern=inner, absent=absent, within=length):
-            absences = occurrences(absent, events)
+            absences = occurrences(absent, events, length)
             return {
                 (a[0], a[1], a[2] + length)
                 for a in occurrences(inner, events, within)
-                if not any(agree(a, b) and a[2] < b[1] <= a[2] + length for b in absences)
+                if not any(agree(a, b) and a[2] < b[1] and b[2] <= a[2] + length for b in absences)
             }
         case Preceded(pattern=step, absent=absent, within=length):
-            absences = occurrences(absent, events)
+            absences = occurrences(absent, events, length)
             return {
                 a
                 for a in occurrences(step, events, within)
-                if not any(agree(a, b) and a[1] - length <= b[1] < a[1] for b in absences)
+                if not any(agree(a, b) and a[1] - length <= b[1] and b[2] < a[1] for b in absences)
             }
         case Iterated(pattern=inner):
             return {measured(pattern, run) for run in runs(pattern, occurrences(inner, events, within), within)}
@@ -311,6 +311,7 @@ def patterns(with_intervals: bool = True) -> st.SearchStrategy[Occurrence]:
     lengths = st.integers(1, 6)
     conditions = st.sampled_from((None, None, LONGER) if with_intervals else (None,))
     simple = steps()
+    absent = st.one_of(simple, simple, sequences(simple), iterations())
 
     def composed(parts: st.SearchStrategy[Occurrence]) -> st.SearchStrategy[Occurrence]:
         return st.one_of(
@@ -320,8 +321,8 @@ def patterns(with_intervals: bool = True) -> st.SearchStrategy[Occurrence]:
             *([st.builds(Equals, parts, parts, st.booleans())] if with_intervals else []),
             st.builds(Either, st.tuples(parts, parts)),
             st.builds(Without, parts, parts),
-            st.builds(Followed, parts, simple, lengths),
-            st.builds(Preceded, simple, simple, lengths),
+            st.builds(Followed, parts, absent, lengths),
+            st.builds(Preceded, simple, absent, lengths),
             iterations(),
             st.builds(Within, parts, lengths, st.sampled_from((None, *NAMES)), conditions),
         )

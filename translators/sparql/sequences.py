@@ -172,9 +172,8 @@ class TimePatterns:
         if chain.followed is not None:
             absent = self._absent(chain.followed)
             self._check_pair(result, absent, chain.followed.origin)
-            if isinstance(absent.pattern, time_patterns.Step):
-                pattern = time_patterns.Followed(result.pattern, absent.pattern, chain.followed.within)
-                result = replace(result, pattern=pattern, least=result.least + chain.followed.within)
+            pattern = time_patterns.Followed(result.pattern, absent.pattern, chain.followed.within)
+            result = replace(result, pattern=pattern, least=result.least + chain.followed.within)
         if chain.within is None:
             return result
         if result.least > chain.within:
@@ -191,18 +190,16 @@ class TimePatterns:
             message = "`NOT ... WITHIN` stands in front of a step, and not of a pattern in braces"
             self.state.notes.fail(message, absence.origin, hint)
             return step
-        if not isinstance(absent.pattern, time_patterns.Step):
-            return step
         return replace(step, pattern=time_patterns.Preceded(step.pattern, absent.pattern, absence.within))
 
     def _absent(self, absence: q.Absence) -> Built:
-        """Returns what is absent before or behind a pattern, which has to be a step."""
-        if q.is_composite(absence.group):
-            hint = (
-                "name a single step in the braces of `NOT ... WITHIN`; between two steps a pattern may be absent, too"
-            )
-            self.state.notes.fail("a pattern over time cannot be absent here", absence.origin, hint)
-        return self._inside(absence.group, None)
+        """Returns what is absent before or behind a pattern."""
+        absent = self._inside(absence.group, None)
+        if absent.least >= absence.within:
+            length, within = duration(absent.least), duration(absence.within)
+            message = f"this is always absent: it takes {length} at least, and has to lie within {within}"
+            self.state.notes.fail(message, absence.origin, "a longer `WITHIN` behind the braces of `NOT`")
+        return absent
 
     def _sequence(self, before: Built, previous: Built, following: Built, link: q.Link) -> Built:
         self._check_pair(before, following, link.origin)

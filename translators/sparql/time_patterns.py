@@ -145,31 +145,31 @@ class Without:
 
 @dataclass(frozen=True)
 class Followed:
-    """Occurrences behind which a step does not occur for some time: they end when that is certain.
+    """Occurrences behind which another pattern does not occur for some time: they end when that is certain.
 
     Attributes:
         pattern: The pattern.
-        absent: The step that must not occur in (end, end + within].
+        absent: The pattern of which no occurrence must lie in (end, end + within].
         within: The length of time (integer ms).
     """
 
     pattern: Occurrence
-    absent: Step
+    absent: Occurrence
     within: int
 
 
 @dataclass(frozen=True)
 class Preceded:
-    """Occurrences of a step before which another one has not occurred for some time.
+    """Occurrences of a step before which a pattern has not occurred for some time.
 
     Attributes:
         pattern: The step.
-        absent: The step that must not occur in [start - within, start).
+        absent: The pattern of which no occurrence must lie in [start - within, start).
         within: The length of time (integer ms).
     """
 
     pattern: Step
-    absent: Step
+    absent: Occurrence
     within: int
 
 
@@ -342,8 +342,8 @@ class _Compiler:
                 return self._followed(pattern, context)
             case Preceded(pattern=step, absent=absent, within=within):
                 occurring = self._at_end(step, context)
-                before = self.occurrence(absent, replace(context, window=SlidingWindow(within, 1), within=None))
-                return self.through_stream(_without(occurring, before.part), context)
+                before = self._absent(absent, replace(context, window=SlidingWindow(within, 1)), within)
+                return self.through_stream(_without_within(occurring, before, within), context)
             case Within():
                 return self._within(pattern, context)
             case Iterated():
@@ -495,12 +495,17 @@ class _Compiler:
     def _followed(self, pattern: Followed, context: _Context) -> _Occurring:
         later = replace(context, delay=context.delay + pattern.within)
         occurring = self._at_end(pattern.pattern, later)
-        behind = self.occurrence(pattern.absent, replace(context, window=SlidingWindow(pattern.within), within=None))
+        behind = self._absent(pattern.absent, replace(context, window=SlidingWindow(pattern.within)), pattern.within)
         start = Variable(f"start {next(self.numbers)}")
-        part = _without(occurring, behind.part).part
+        part = _without_within(occurring, behind, pattern.within - 1).part
         part = replace(part, predicates=(*part.predicates, Bind(start, occurring.start)))
         momentary = _Occurring(part, start, occurring.end, is_momentary=True)
         return self.through_stream(momentary, context, shift=pattern.within)
+
+    def _absent(self, pattern: Occurrence, context: _Context, within: int) -> _Occurring:
+        """Returns the occurrences of what must not lie in an interval of this length (integer ms)."""
+        bounded = pattern if isinstance(pattern, Step) else Within(pattern, within)
+        return self.occurrence(bounded, replace(context, within=None))
 
     def _within(self, pattern: Within, context: _Context) -> _Occurring:
         inner, is_own = context, pattern.within is not None
@@ -580,6 +585,18 @@ def _named(occurring: _Occurring, name: Variable | None) -> _Occurring:
 def _without(occurring: _Occurring, other: System) -> _Occurring:
     """Returns the occurrences with which none of some others is compatible."""
     part = System(sources=(), joinables=(occurring.part,), predicates=(NotExists((other,)),))
+    return replace(occurring, part=part)
+
+
+def _without_within(occurring: _Occurring, other: _Occurring, within: int) -> _Occurring:
+    """Returns the momentary occurrences with which none of some others is compatible that began no longer than some
+    time ago (integer ms)."""
+    if other.is_instant:
+        return _without(occurring, other.part)
+    recent = System(
+        sources=(), joinables=(other.part,), predicates=(Filter(_is_within(other.start, occurring.end, within)),)
+    )
+    part = System(sources=(), joinables=(occurring.part,), predicates=(Exists(None, recent, False),))
     return replace(occurring, part=part)
 
 
