@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from squall.lexers.sparql import SparqlLexer
 
-lexer = SparqlLexer(("sparql", "streams", "cqels"))
+lexer = SparqlLexer(("sparql", "streams", "step_times", "cqels"))

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from squall.lexers.sparql import SparqlLexer
 
-lexer = SparqlLexer(("sparql", "streams", "csparql", "ctsparql"))
+lexer = SparqlLexer(("sparql", "streams", "csparql", "step_times", "ctsparql"))

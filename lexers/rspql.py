@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from squall.lexers.sparql import SparqlLexer
 
-lexer = SparqlLexer(("sparql", "streams", "outputs", "rspql"))
+lexer = SparqlLexer(("sparql", "streams", "outputs", "step_times", "rspql"))

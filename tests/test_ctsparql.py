@@ -311,7 +311,8 @@ def holds(name: str, first: tuple[int, int], second: tuple[int, int]) -> bool:
     expression = step_times.times(call, values, state)
 
     def called(part: q.Expression) -> Expression:
-        assert not isinstance(part, q.Aggregate | q.Exists | q.NotExists | q.Timestamp | q.StepCall | q.Previous)
+        refused = q.Aggregate | q.Exists | q.NotExists | q.Timestamp | q.StepCall | q.Previous | q.EventSequence
+        assert not isinstance(part, refused)
         return (
             calls.call(part.function, [called(inner) for inner in part.arguments]) if isinstance(part, q.Call) else part
         )

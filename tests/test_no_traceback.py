@@ -45,8 +45,15 @@ PROGRAMS: dict[str, list[str]] = {
     "rspql": [
         "REGISTER RSTREAM <urn:o> AS SELECT * FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT5S STEP PT1S] "
         "WHERE { WINDOW <urn:w> { ?a ?b ?c } }",
+        "PREFIX : <urn:> SELECT ?a (start(?e) AS ?s) FROM NAMED WINDOW :w ON :s [RANGE PT5S] WHERE { EVENT ?e ON :w "
+        "{ ?a :p ?x } EVENT ?f ON :w { ?b :q ?x } EVENT ?g ON :w { ?a :r ?y } "
+        "MATCH LAST (?e SEQ FIRST ?f WITHIN PT1S) SEQ ?g WITHIN 2s . FILTER(end(?g) > ?y) }",
     ],
-    "cqels": ["SELECT ?a { STREAM <urn:s> [RANGE 5s SLIDE 1s] { ?a ?b ?c } GRAPH <urn:g> { ?a ?d 5 } }"],
+    "cqels": [
+        "SELECT ?a { STREAM <urn:s> [RANGE 5s SLIDE 1s] { ?a ?b ?c } GRAPH <urn:g> { ?a ?d 5 } }",
+        "PREFIX : <urn:> SELECT ?a (start(?a) AS ?s) FROM STREAM :s [RANGE 5s] { ?a :p ?x . ?n :q ?x . ?b :r ?y "
+        "FILTER(SEQ(?a ; NOT ?n ; ?b) && ?y > ?x) BIND(?b AS ?c) }",
+    ],
     "sparqlstream": ["SELECT RSTREAM ?a FROM NAMED STREAM <urn:s> [NOW - 5 S TO NOW - 1 S SLIDE 1 S] { ?a ?b ?c }"],
     "ctsparql": [
         "PREFIX : <urn:> SELECT ?a (start(?e) AS ?s) FROM STREAM <urn:s> { NOT { ?a :d [] } WITHIN 5s "

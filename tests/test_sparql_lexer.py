@@ -707,6 +707,16 @@ EP_SPARQL = """
         { GRAPH <t> { ?a ?b _:d } } equals { { { {} } union {} OptionalEquals {} } OPTIONALSEQ {} FILTER(1 > 2) } AND {}
     FILTER(getDURATION() < 5 || ?b = 3) FILTER(!BOUND(?a)) ORDER BY getENDTIME()
 """
+EVENTS_OF_RSP_QL = """
+    SELECT (metBy(?a, ?b) AS ?m) FROM NAMED WINDOW <w> ON <s> [RANGE PT5S] WHERE {
+        match every ?a seq first (last (?a) seq ?b within PT1.5S) within 5 . ?x ?y ?z
+        EVENT ?a on <w> { ?a ?b ?c OPTIONAL { event ?b ON <s> {} MATCH ?b } } MATCH ?a MATCH (?b) }
+"""
+EVENTS_OF_CQELS_QL = """
+    SELECT (metBy(?a, ?b) AS ?m) FROM STREAM <s> [NOW] FROM STREAM <t> FROM STREAM <u> [RANGE 5s STEP 1s]
+    FROM STREAM <v> [TRIPLES 5] FROM STREAM <w> [ALL] { ?a ?b ?c
+        FILTER SEQ(?a ; not ?b; ?a) FILTER(seq (?a;?b) && ?a = start(?b)) }
+"""
 SPARQL_STREAM = """
     SELECT DSTREAM DISTINCT ?a FROM NAMED STREAM <s> [FROM NOW - 2 MINUTES TO NOW - 1 SECOND STEP 1 S]
     FROM STREAM <s> [NOW - 5 S] FROM STREAM <t> [TRIPLES 5] { GRAPH <s> { ?a ?b ?c } }
@@ -718,7 +728,9 @@ SPARQL_STREAM = """
     [
         (csparql.lexer, C_SPARQL),
         (rspql.lexer, RSP_QL),
+        (rspql.lexer, EVENTS_OF_RSP_QL),
         (cqels.lexer, CQELS_QL),
+        (cqels.lexer, EVENTS_OF_CQELS_QL),
         (sparqlstream.lexer, SPARQL_STREAM),
         (strider.lexer, STRIDER),
         (ctsparql.lexer, CT_SPARQL),

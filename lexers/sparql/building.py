@@ -54,6 +54,7 @@ class Builder(TimePatterns):
                     reasoning = tuple(q.ReasoningMode(str(mode), self.origin(mode)) for mode in part.children)
                 case "select" | "construct" | "construct_where" | "describe" | "ask":
                     body = as_events(self._query(part)) if self.is_of_events else self._query(part)
+                    self._check_events(part, body)
                     registered = self._registered(registration, part)
                     yield q.Statement(body, registered, self.names.base, reasoning, tuple(self.bare_lengths))
                 case _:
@@ -65,6 +66,13 @@ class Builder(TimePatterns):
         self.names.prefixes[str(prefix)[:-1]] = self.iri(namespace)[1:-1]
 
     # Queries
+
+    def _check_events(self, tree: Tree[Token], query: q.Query) -> None:
+        """Records an error for the clause of a stream of events in a query without events (CQELS-QL)."""
+        if not q.event_sequences(query):
+            for part in trees(tree, "from_events"):
+                hint = "write the window where the stream is read: `STREAM <stream> [RANGE 10s] { ... }`"
+                self.text.fail("`FROM STREAM` is of a query with `SEQ`", self.origin(part), hint)
 
     def _query(self, tree: Tree[Token]) -> q.Query:
         match tree.data:
@@ -261,6 +269,7 @@ class Builder(TimePatterns):
         return (q.TriplesBlock(tuple(triples), self.origin(parts[0], parts[-1])),) if triples else ()
 
     def _element(self, tree: Tree[Token]) -> q.Element:
+        # In one piece: a flat match, the construction of each element.
         origin = self.origin(tree)
         match tree.data:
             case "union":
@@ -280,6 +289,10 @@ class Builder(TimePatterns):
                 return q.Window(self.name(tree.children[0]), self._where(tree), origin)
             case "stream_window":
                 return self._stream_window(tree, origin)
+            case "event":
+                return self.event(tree)
+            case "match":
+                return q.Match(self.event_chain(only(tree, "event_chain")), origin)
             case "service":
                 return q.Service(self.name(tree.children[-2]), self._where(tree), has(tree, "SILENT"), origin)
             case "filter":

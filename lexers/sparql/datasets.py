@@ -86,14 +86,14 @@ class Datasets(Expressions):
         return q.Streaming(q.FromStreams(range, self.origin(tree)), length)
 
     def _dataset(self, tree: Tree[Token]) -> tuple[q.DatasetClause, ...]:
-        return tuple(map(self._clause, trees(tree, "from_graph", "from_stream", "from_window")))
+        return tuple(map(self._clause, trees(tree, "from_graph", "from_stream", "from_events", "from_window")))
 
     def _clause(self, tree: Tree[Token]) -> q.DatasetClause:
         origin = self.origin(tree)
-        ranges = [self._range(part) for part in trees(tree)]
+        ranges = [self._range(part) for part in trees(tree) if part.data != "all_range"]
         terms = [self.iri(part) for part in tree.children if isinstance(part, Token) and is_iri(part)]
         match tree.data:
-            case "from_stream":
+            case "from_stream" | "from_events":
                 return q.FromStream(terms[0], ranges[0] if ranges else None, has(tree, "NAMED"), origin)
             case "from_window":
                 return q.FromWindow(terms[0], terms[1], ranges[0], origin)

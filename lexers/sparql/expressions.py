@@ -297,6 +297,19 @@ class Expressions(ABC):
     def _previous(self, tree: Tree[Token]) -> q.Previous:
         return q.Previous(variable_of(tree.children[0]), self.origin(tree))
 
+    def _sequence_of_events(self, tree: Tree[Token]) -> q.EventSequence:
+        return q.EventSequence(tuple(map(self._sequenced_event, trees(tree))), self.origin(tree))
+
+    def _sequenced_event(self, tree: Tree[Token]) -> q.SequencedEvent:
+        (variable,) = (part for part in tree.children if is_token(part, "VAR"))
+        for part in trees(tree, "quantifier"):
+            hint = "name each event of its own: `SEQ(?a ; ?b ; ?c)`"
+            message = f"iterations of an event are not supported: `{self.origin(variable, part).words}`"
+            self.text.fail(message, self.origin(part), hint)
+        for part in trees(tree, "alias"):
+            self.text.fail("an event of `SEQ` has no alias", self.origin(part), f"its name is `{variable}`")
+        return q.SequencedEvent(variable_of(variable), not has(tree, "NOT"), self.origin(tree))
+
     def _interval_function(self, tree: Tree[Token]) -> q.StepCall:
         (function,) = tree.children
         (name,) = (name for name in q.INTERVAL_FUNCTIONS if name.lower() == str(function).lower())
@@ -317,6 +330,7 @@ class Expressions(ABC):
         "timestamp": _timestamp,
         "timestamp_of_triple": _timestamp_of_triple,
         "step_function": _step_function,
+        "sequence_of_events": _sequence_of_events,
         "interval_function": _interval_function,
         "previous": _previous,
     }

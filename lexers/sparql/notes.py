@@ -169,7 +169,7 @@ class _Notes:
                 self.group(element)
             case q.SubSelect(query=query):
                 self.query(query)
-            case q.TriplesBlock() | q.Values():
+            case q.TriplesBlock() | q.Values() | q.Match():
                 pass
             case q.TimePattern():
                 self._time_pattern(element)

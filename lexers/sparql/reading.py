@@ -19,6 +19,11 @@ _QUOTED = re.compile(r"""("{3}|'{3})(?:[^\\]|\\.)*?\1|(["'])(?:[^\\\r\n]|\\.)*?\
 _WRONG_ESCAPE = re.compile(r"(?:[^\\]|\\[tbnrf\\\"'])*(\\.?)", re.DOTALL)
 _REIFY = "describe the statement by a node of its own: `[] rdf:subject ?s ; rdf:predicate ?p ; rdf:object ?o`"
 _STEPS = "each step is in braces: `{ ... } SEQ { ... }`"
+_NAMED_EVENTS = {
+    "cqels": "events are named, each by the subject of its triples: `FILTER(SEQ(?a ; ?b))`",
+    "rspql": "events are named: `EVENT ?a ON <stream> { ... } EVENT ?b ON <stream> { ... } MATCH ?a SEQ ?b`",
+}
+"""How the languages whose sequences are of names write one, by their grammars."""
 _OPERATORS_OF_EVENTS = frozenset({"_SEQ", "_EQUALS", "_OPTIONALSEQ", "_EQUALSOPTIONAL"})
 _PIECE = re.compile(r"\S[^\s<>(){}\[\];,]*>?")
 
@@ -92,12 +97,13 @@ class _Reader(Reader):
         super().__init__(text, _grammar(grammars).parse_interactive(text.text))
         self.streams = "streams" in grammars
         self.sequences = not {"ctsparql", "epsparql"}.isdisjoint(grammars)
+        self.named_events = next((hint for grammar, hint in _NAMED_EVENTS.items() if grammar in grammars), None)
 
     def unexpected(self, token: Token) -> None:
         if token.type in ("FUNCTION", "SET_FUNCTION", "NAME", "STREAM"):
             self._misspelt(str(token), self.origin(token))
         elif token.type in _OPERATORS_OF_EVENTS:
-            self.text.fail(f"`{token}` cannot stand here", self.origin(token), _STEPS)
+            self.text.fail(f"`{token}` cannot stand here", self.origin(token), self.named_events or _STEPS)
         elif token.type == "_UNION" and "_SEQ" in self.accepted():
             hint = "a step that is a union is in braces of its own: `{ { ... } UNION { ... } }`"
             self.text.fail(f"`{token}` cannot stand here", self.origin(token), hint)
@@ -148,6 +154,8 @@ class _Reader(Reader):
     def _advice(self, word: str, accepted: set[str]) -> str:
         if word.upper() in _OF_STREAMS and not self.streams:
             return "streams are of C-SPARQL and RSP-QL: name the file `*.csparql` or `*.rspql`, or say which `--lexer`"
+        if word.upper() == "SEQ" and self.named_events is not None:
+            return self.named_events
         if word.upper() == "SEQ" and not self.sequences:
             return "patterns over time are of CT-SPARQL and EP-SPARQL: name the file `*.ctsparql` or `*.epsparql`"
         if word.upper() == "REASONING" and not self.streams:

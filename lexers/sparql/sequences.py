@@ -1,4 +1,4 @@
-"""Construction of patterns over time from lark's trees (CT-SPARQL, EP-SPARQL)."""
+"""Construction of patterns over time from lark's trees (CT-SPARQL, EP-SPARQL, RSP-QL)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lark import Token, Tree
 
 from squall.lexers.sparql import tree as q
 from squall.lexers.sparql.datasets import MAX_DIGITS, Datasets
-from squall.lexers.sparql.expressions import first, has, only, trees, variable_of, word
+from squall.lexers.sparql.expressions import Part, first, has, only, trees, variable_of, word
 
 
 class TimePatterns(Datasets):
@@ -71,7 +71,7 @@ class TimePatterns(Datasets):
         after, before, when = first(tree, "after"), first(tree, "before"), first(tree, "when")
         return q.Occurrence(
             self.group(only(tree, "group")),
-            q.StepName(str(names[0])[1:], self.origin(names[0])) if names else None,
+            self._name(names[0]) if names else None,
             None if after is None else self._duration(trees(after)[0]),
             None if before is None else self._length(before),
             None if when is None else self.expression(when.children[0]),
@@ -121,6 +121,28 @@ class TimePatterns(Datasets):
             kind, inner = parts
             aggregate = q.Aggregate(str(kind).upper(), self.expression(inner), origin=self.origin(tree))
         return q.Measure(aggregate, variable_of(name), self.origin(tree))
+
+    # RSP-QL
+
+    def event(self, tree: Tree[Token]) -> q.Event:
+        """Returns ``EVENT ?name ON window { ... }``."""
+        name, on = tree.children[:2]
+        return q.Event(self._name(name), self.iri(on), self.group(only(tree, "group")), self.origin(tree))
+
+    def event_chain(self, tree: Tree[Token]) -> q.EventChain:
+        """Returns events one after the other, ``?a SEQ ?b WITHIN length``."""
+        operands = tuple(map(self._event_operand, trees(tree, "event_operand")))
+        within = self._length(tree) if trees(tree, "duration") else None
+        return q.EventChain(operands, within, self.origin(tree))
+
+    def _event_operand(self, tree: Tree[Token]) -> q.EventOperand:
+        chain = first(tree, "event_chain")
+        selection = word(tree, "FIRST", "LAST", "EVERY") or ""
+        of = self._name(tree.children[-1]) if chain is None else self.event_chain(chain)
+        return q.EventOperand(of, selection, self.origin(tree))
+
+    def _name(self, part: Part) -> q.StepName:
+        return q.StepName(str(part)[1:], origin=self.origin(part))
 
     # EP-SPARQL
 

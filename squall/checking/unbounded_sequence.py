@@ -11,8 +11,9 @@ from squall.model import Occurrences, System
 from squall.model.walk import walk
 
 _HINT = (
-    "bound the pattern from its begin to its end: `WITHIN 1h` behind it, or in EP-SPARQL beside it "
-    '`FILTER(getDURATION() < "PT1H"^^xsd:duration)`'
+    "bound the pattern from its begin to its end: `WITHIN 1h` behind it; in EP-SPARQL beside it "
+    '`FILTER(getDURATION() < "PT1H"^^xsd:duration)`; '
+    "in CQELS-QL and RSP-QL also by the window of its stream, `[RANGE 1h]`"
 )
 
 

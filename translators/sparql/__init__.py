@@ -16,6 +16,7 @@ from squall.model.profiles import by_name
 from squall.rdf import iri_text, is_iri
 from squall.translators.sparql import sequences
 from squall.translators.sparql.datasets import clauses, of_query
+from squall.translators.sparql.named_events import with_pattern
 from squall.translators.sparql.outputs import output_of
 from squall.translators.sparql.reasoning import Reasoning, reasoning_of_modes
 from squall.translators.sparql.state import Notes, State
@@ -40,8 +41,10 @@ def translator(program: q.Program, profile: str = "default") -> System:
     is_graph_in_scope = by_name(profile).is_graph_in_scope
     if not program.statements:
         notes.warn("there is no query and no update in the program", Origin(program.name, "", 1, 1))
+    statements = tuple(with_pattern(statement, notes) for statement in _over_streams(program))
+    raise_all(notes.errors)
     systems: dict[System, None] = {}
-    for place, statement in enumerate(_over_streams(program), 1):
+    for place, statement in enumerate(statements, 1):
         name = _registered_name(statement) or _default_name(program, statement, place)
         systems.update(dict.fromkeys(_translated(statement, name, notes, is_graph_in_scope)))
     raise_all(notes.errors)
@@ -49,7 +52,7 @@ def translator(program: q.Program, profile: str = "default") -> System:
         PurePath(program.name).stem,
         subsystems=tuple(systems),
         documents=_documents(program, systems),
-        streams=_streams(program),
+        streams=_streams(statements),
         batch_interval=None if program.streaming is None else program.streaming.batch,
         warnings=tuple(notes.warnings),
     )
@@ -125,10 +128,10 @@ def _documents(program: q.Program, rules: Iterable[System]) -> tuple[Document, .
     return tuple(dict.fromkeys(documents))
 
 
-def _streams(program: q.Program) -> tuple[Stream, ...]:
+def _streams(statements: Iterable[q.Statement]) -> tuple[Stream, ...]:
     """Returns the streams that queries read."""
     streams: dict[Stream, None] = {}
-    for statement in program.statements:
+    for statement in statements:
         for clause in clauses(statement):
             if isinstance(clause, q.FromStream | q.FromWindow):
                 streams[Stream(iri_text(clause.stream), clause.origin)] = None

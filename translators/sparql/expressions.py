@@ -79,6 +79,8 @@ class Expressions:
                     return previous
                 hint = "it is the value in the occurrence before, in the `WHILE` of an iteration that binds it"
                 return self._refused(f"`{expression}` has no value here", origin, hint)
+            case q.EventSequence(origin=origin):
+                raise AssertionError(f"{origin}: a pattern over time is in its place")
             case q.Aggregate(origin=origin):
                 hint = "compute it in a sub-query, and use its variable"
                 return self._refused(f"the aggregate `{expression.kind}` cannot be here", origin, hint)

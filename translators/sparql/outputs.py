@@ -29,8 +29,8 @@ class StatementOutput(NamedTuple):
 def output_of(statement: q.Statement) -> StatementOutput:
     """Returns the output specification of a query.
 
-    The query may state it (RSP-QL, SPARQLStream). CQELS-QL has ISTREAM. One with a pattern over time has
-    RSTREAM, since matches are read at the instant at which they end. Otherwise a query that is evaluated at steps or
+    One with a pattern over time has RSTREAM: matches are read when they end, at the only instant at which they hold.
+    Others may state it (RSP-QL, SPARQLStream). CQELS-QL has ISTREAM. Otherwise a query that is evaluated at steps or
     periods has RSTREAM, and one with an order has RSTREAM whenever its answer changes. The rest (C-SPARQL without a
     step, SPARQL) has ISTREAM.
     """
@@ -38,10 +38,10 @@ def output_of(statement: q.Statement) -> StatementOutput:
     streams = registration is not None and registration.kind != "QUERY"
     is_stream = streams and isinstance(statement.body, q.ConstructQuery | q.DescribeQuery)
     report = CLOSE if registration is None or registration.period is None else Report("periodic", registration.period)
-    if registration is not None and registration.kind in ("ISTREAM", "DSTREAM", "RSTREAM"):
-        return StatementOutput(registration.kind.lower(), report, is_stream)
     if q.time_patterns(statement.body):
         return StatementOutput("rstream", report, is_stream)
+    if registration is not None and registration.kind in ("ISTREAM", "DSTREAM", "RSTREAM"):
+        return StatementOutput(registration.kind.lower(), report, is_stream)
     if q.stream_windows(statement.body):
         return StatementOutput("istream", report, is_stream)
     is_stepped = dataset(clauses(statement), Notes()).is_stepped

@@ -26,7 +26,6 @@ from squall.model import (
     Variable,
     visible,
 )
-from squall.model.windows import LANDMARK
 from squall.rdf import XSD, Term, iri, iri_text, literal
 from squall.translators.sparql import calls
 from squall.translators.sparql.bodies import Body, empty, existence, graph_names
@@ -111,8 +110,8 @@ class Patterns:
             case q.Service(name=name, origin=origin):
                 message = "`SERVICE` is not supported: a run asks no other servers"
                 self.state.notes.fail(message, origin, _service_hint(name))
-            case q.Filter() | q.TimePattern():
-                raise AssertionError("their place is in `_elements`")
+            case q.Filter() | q.TimePattern() | q.Event() | q.Match():
+                raise AssertionError("their place is in `_elements`, or a pattern over time is in their place")
 
     def sub_select(self, query: q.SelectQuery, reads: ActiveDataset) -> System:
         """Returns the solutions of a subquery."""
@@ -241,7 +240,7 @@ class Patterns:
 
     def _stream_window(self, element: q.StreamWindow, reads: ActiveDataset) -> System:
         """Returns a pattern over a stream, or over each stream if its name is a variable (CQELS-QL)."""
-        read_window = LANDMARK if element.range is None else window(element.range, element, self.state.notes)
+        read_window = reads.window if element.range is None else window(element.range, element, self.state.notes)
         if isinstance(element.name, Variable):
             return self._each(element.group, element.name, reads, (Graphs(window=read_window, only="streams"),))
         return self.group(element.group, reads.of_window(Source(iri_text(element.name), read_window)))

@@ -31,7 +31,7 @@ from squall.model import (
 )
 from squall.model.sequences import Selection
 from squall.model.walk import walk
-from squall.model.windows import duration
+from squall.model.windows import ElementWindow, duration
 from squall.rdf import Term, iri_text
 from squall.translators.sparql import time_patterns
 from squall.translators.sparql.bodies import Body
@@ -129,7 +129,7 @@ class TimePatterns:
             group: The group that it is an element of.
             reads: The dataset.
         """
-        self.reads = reads
+        self.reads = replace(reads, window=ElementWindow())
         built = self._outermost(element, group)
         if self.state.notes.errors:
             return System(consequences=(Select(tuple(sorted(built.variables, key=str))),))
@@ -519,10 +519,8 @@ def check(statement: q.Statement, state: State) -> None:
             bound = f"`{EXAMPLE_OF_BOUND}`" if is_of_events else "`WITHIN`"
             hint = f"leave the window out: `FROM STREAM {clause.stream}`; {bound} bounds the length of a pattern"
             notes.fail("a step reads what arrives at an instant, and no window", clause.origin, hint)
-    registration = statement.registration
-    if registration is not None and registration.period is not None:
-        hint = "leave `COMPUTED EVERY` out"
-        notes.fail("a pattern over time is output at the instant at which it ends", registration.origin, hint)
+    if statement.registration is not None:
+        _check_registration(statement.registration, state)
     for word, origin in _misplaced(query):
         hint = "write it into the group of the query, and what belongs to it into the braces of its steps"
         notes.fail(f"a pattern over time cannot be in {word}", origin, hint)
@@ -531,6 +529,15 @@ def check(statement: q.Statement, state: State) -> None:
         notes.fail("a group has one pattern over time", element.origin, "combine the two by `AND`")
     _check_timestamps(query, state, is_of_events)
     _check_variables(query, state)
+
+
+def _check_registration(registration: q.Registration, state: State) -> None:
+    if registration.period is not None:
+        hint = "leave `COMPUTED EVERY` out"
+        state.notes.fail("a pattern over time is output at the instant at which it ends", registration.origin, hint)
+    if registration.kind == "DSTREAM":
+        hint = "leave `DSTREAM` out: each match is output once, when it ends"
+        state.notes.fail("a match never ceases to hold", registration.origin, hint)
 
 
 def _in_group(group: q.Group) -> Iterator[q.TimePattern]:
@@ -576,7 +583,7 @@ _PLACES: dict[type, str] = {
 
 def _check_timestamps(query: q.Query, state: State, is_of_events: bool) -> None:
     for origin in q.timestamp_places(query):
-        hint = "name the step, `{ ... } AS ?e`, and write `start(?e)` or `end(?e)`"
+        hint = "write `start(?e)` or `end(?e)`, of a step or event with a name"
         hint = "write `getSTARTTIME()` or `getENDTIME()`" if is_of_events else hint
         state.notes.fail("`timestamp` is not supported beside a pattern over time", origin, hint)
 
@@ -586,7 +593,7 @@ def _check_variables(query: q.Query, state: State) -> None:
     outside = replace(query, items=()) if isinstance(query, q.SelectQuery) else query
     variables = q.mentioned(outside)
     items = (query.items or ()) if isinstance(query, q.SelectQuery) else ()
-    for name in state.steps.values():
+    for name in (name for name in state.steps.values() if not name.is_variable):
         origins = [item.origin for item in items if name.variable in q.mentioned(item)]
         if name.variable in variables:
             origins.append(name.origin)

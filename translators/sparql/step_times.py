@@ -33,7 +33,8 @@ def times(call: q.StepCall, names: Iterable[Variable], state: State) -> q.Expres
     for step in call.steps:
         if step.name not in state.steps:
             suggestion = did_you_mean(str(step), [str(name) for name in state.steps.values()])
-            hint = suggestion or f"name a step: `{{ ... }} AS {step}`"
+            forms = f"`{{ ... }} AS {step}` in CT-SPARQL, `SEQ({step} ; ...)` in CQELS-QL, `EVENT {step}` in RSP-QL"
+            hint = suggestion or f"name it: {forms}"
             state.notes.fail(f"there is no step `{step}`", step.origin, hint)
             return Term('""')
         if time_patterns.start_of(step.variable) not in visible_names:

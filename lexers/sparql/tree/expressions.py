@@ -1,4 +1,4 @@
-"""Expressions: calls, aggregates, EXISTS, C-SPARQL's timestamp, and the times of steps."""
+"""Expressions: calls, aggregates, EXISTS, C-SPARQL's timestamp, the times of steps, and sequences of events."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from squall.errors import Origin
+from squall.lexers.sparql.tree.events import EventSequence
 from squall.lexers.sparql.tree.printing import expressed, quoted
 from squall.lexers.sparql.tree.sequences import Previous, StepCall
 from squall.model import Variable
@@ -115,4 +116,6 @@ class Timestamp:
         return f"timestamp({self.variable}{'' if self.within is None else f' {self.within}'})"
 
 
-Expression = Term | Variable | Call | Aggregate | Exists | NotExists | Timestamp | StepCall | Previous
+Expression = (
+    Term | Variable | Call | Aggregate | Exists | NotExists | Timestamp | StepCall | Previous | EventSequence
+)  # fmt: skip

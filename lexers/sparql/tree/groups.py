@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from squall.errors import Origin
 from squall.lexers.sparql.tree.datasets import CountRange, SessionRange, TimeRange
+from squall.lexers.sparql.tree.events import Event, Match
 from squall.lexers.sparql.tree.expressions import Expression
 from squall.lexers.sparql.tree.paths import Alternative, Inverse, Negated, Path, Repeat, Steps
 from squall.lexers.sparql.tree.printing import Slot, braced, bracketed, expressed, lines, silent_text, slot
@@ -206,7 +207,9 @@ class SubSelect:
 
 Named = Graph | Window | StreamWindow | Service
 """The elements that name the graph, window, stream or service of a group."""
-Element = TriplesBlock | Group | Optional | Union | Minus | Named | Filter | Bind | Values | SubSelect | TimePattern
+Events = TimePattern | Event | Match
+"""The elements of patterns over time."""
+Element = TriplesBlock | Group | Optional | Union | Minus | Named | Filter | Bind | Values | SubSelect | Events
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from squall.errors import Origin
+from squall.lexers.sparql.tree.events import Event, EventSequence, Match
 from squall.lexers.sparql.tree.expressions import TIMESTAMP, Call, Timestamp
 from squall.lexers.sparql.tree.groups import (
     Bind,
@@ -25,7 +26,7 @@ from squall.lexers.sparql.tree.groups import (
     Window,
 )
 from squall.lexers.sparql.tree.printing import is_unnamed
-from squall.lexers.sparql.tree.sequences import Occurrence, StepName, TimePattern
+from squall.lexers.sparql.tree.sequences import Occurrence, StepCall, StepName, TimePattern
 from squall.model import Variable
 from squall.rdf import Term
 
@@ -73,6 +74,31 @@ def reads_by_name(part: object) -> bool:
 def time_patterns(part: object) -> tuple[TimePattern, ...]:
     """Returns all patterns over time inside of a part of a tree, in the order of the text."""
     return tuple(_inside(part, TimePattern))
+
+
+def event_sequences(part: object) -> tuple[EventSequence, ...]:
+    """Returns all conditions ``SEQ(...)`` inside of a part of a tree (CQELS-QL), in the order of the text."""
+    return tuple(_inside(part, EventSequence))
+
+
+def events(part: object) -> tuple[Event | Match, ...]:
+    """Returns all elements ``EVENT`` and ``MATCH`` inside of a part of a tree (RSP-QL), in the order of the text."""
+    return tuple(_inside(part, Event)) + tuple(_inside(part, Match))
+
+
+def windows(part: object) -> tuple[Window, ...]:
+    """Returns all elements ``WINDOW`` inside of a part of a tree (RSP-QL), in the order of the text."""
+    return tuple(_inside(part, Window))
+
+
+def step_calls(part: object) -> tuple[StepCall, ...]:
+    """Returns all calls of functions of steps inside of a part of a tree, in the order of the text."""
+    return tuple(_inside(part, StepCall))
+
+
+def has_pattern(part: object) -> bool:
+    """Returns whether an expression has a pattern (``EXISTS``)."""
+    return any(True for _ in _inside(part, Group))
 
 
 def is_over_time(element: Element) -> bool:
@@ -126,7 +152,7 @@ def _bound(element: Element) -> Iterable[Variable]:
             return [name for inner in elements for name in _bound(inner)]
         case Union(branches=branches):
             return [name for branch in branches for name in _bound(branch)]
-        case Optional(group=group):
+        case Optional(group=group) | Event(group=group):
             return _bound(group)
         case Graph() | Window() | StreamWindow() | Service():
             name, group = element.name, element.group
@@ -140,7 +166,7 @@ def _bound(element: Element) -> Iterable[Variable]:
         case TimePattern(chains=chains):
             chains_wanted = [conjunct.chain for conjunct in chains if conjunct.wanted]
             return [name for chain in chains_wanted for step in chain.occurrences for name in _bound_by_step(step)]
-        case Filter() | Minus():
+        case Filter() | Minus() | Match():
             return []
 
 

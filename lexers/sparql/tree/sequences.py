@@ -19,9 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StepName:
-    """The name of a step or pattern, ``?name``. It looks like a variable, but has no value in a solution."""
+    """The name of a step or pattern, ``?name``. It looks like a variable, but has no value in a solution.
+
+    Attributes:
+        is_variable: Whether it is a variable as well: an event of CQELS-QL is named by its subject.
+    """
 
     name: str
+    is_variable: bool = field(default=False, kw_only=True)
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
     @property
