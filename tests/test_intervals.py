@@ -1,171 +1,130 @@
-"""Operations on intervals agree with those on sets of integers."""
+"""The relations of intervals over times: exactly one holds, in all languages the same."""
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import pairwise
-from random import Random
+from collections.abc import Iterable, Sequence
+from itertools import combinations_with_replacement, product
 
-from hypothesis import given
+import pytest
 from hypothesis import strategies as st
 
-from squall.builders.runtime.intervals import (
-    MAX_PAST_STEPS,
-    Interval,
-    Intervals,
-    Steps,
-    TimedCount,
-    add_step,
-    changes,
-    inside,
-    levels,
-    outside,
-    positive,
-    unended,
-    union,
+import squall
+from squall import functions
+from squall.errors import SquallError
+from squall.functions.intervals import NAMESPACE
+from squall.functions.values import integer
+from squall.lexers.sparql.tree import STEP_FUNCTIONS
+from squall.rdf import XSD, Event, Solution, Term, Triple, iri, literal
+from tests.laws import examples, hold_with_outputs
+
+Times = tuple[int, int, int, int]
+INTERVALS = list(combinations_with_replacement(range(4), 2))
+NAMES = [name for name, count in STEP_FUNCTIONS.items() if count == 2]
+CODES = {
+    "before": "<<<<", "after": ">>>>", "meets": "<<=<", "metBy": ">=>>", "overlaps": "<<><", "overlappedBy": "><>>",
+    "starts": "=<><", "startedBy": "=<>>", "during": "><><", "includes": "<<>>", "finishes": "><>=",
+    "finishedBy": "<<>=", "coincides": "=<>=",
+}  # fmt: skip
+"""How start and start, start and end, end and start, end and end compare, of intervals that are no instants."""
+E = "http://example.org/"
+
+
+def call(name: str, times: Iterable[Term]) -> bool:
+    result = functions.lookup(NAMESPACE + name).evaluate(*times)
+    assert isinstance(result, bool)
+    return result
+
+
+def date_time(milliseconds: int) -> Term:
+    return literal(f"1970-01-01T00:00:00.{milliseconds:03}Z", XSD + "dateTime")
+
+
+def code(times: Times) -> str:
+    a, b, c, d = times
+    return "".join("<" if left < right else ">" if left > right else "=" for left, right in product((a, b), (c, d)))
+
+
+@pytest.mark.parametrize("written", [integer, date_time])
+def test_exactly_one_relation_holds(written: object) -> None:
+    assert callable(written)
+    for first, second in product(INTERVALS, repeat=2):
+        times = (*first, *second)
+        (name,) = (name for name in NAMES if call(name, map(written, times)))
+        if first[0] < first[1] and second[0] < second[1]:
+            assert CODES[name] == code(times)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "times",
+    [
+        (integer(3), integer(2), integer(1), integer(5)),
+        (integer(1), integer(2), date_time(1), date_time(5)),
+        (literal("a"), literal("b"), literal("c"), literal("d")),
+        (iri(E), iri(E), iri(E), iri(E)),
+    ],
 )
-from squall.rdf import ALWAYS, FOREVER
-
-SPANS = st.tuples(st.integers(0, 12), st.integers(1, 6)).map(lambda span: (span[0], span[0] + span[1]))
-LISTS = st.lists(SPANS, max_size=6)
-WEIGHTED = st.lists(st.tuples(SPANS, st.integers(-2, 2).filter(bool)), max_size=8)
+def test_what_is_no_interval_has_no_relation(name: str, times: tuple[Term, ...]) -> None:
+    assert not call(name, times)
 
 
-def instants(intervals: Intervals | list[Interval]) -> set[int]:
-    return {instant for start, end in intervals for instant in range(start, end)}
+def answers(text: str, lexer: str, events: list[Event]) -> set[tuple[int, str]]:
+    outputs = squall.run(squall.plan(squall.compile(text, lexer=lexer)), events)
+    return {(out.time, str(out.fact)) for out in outputs if not isinstance(out.fact, Solution)}
 
 
-def is_normal(intervals: Intervals) -> bool:
-    """Returns whether intervals are disjoint, in order, and with gaps between them."""
-    proper = all(start < end for start, end in intervals)
-    return proper and all(before[1] < after[0] for before, after in pairwise(intervals))
+JENA = """@prefix : <http://example.org/>.
+[r: (?a :from ?s) (?a :to ?e) (?b :from ?u) (?b :to ?v) {name}(?s ?e ?u ?v) -> (?a :is ?b)]"""
+SPARQL = """PREFIX : <http://example.org/> CONSTRUCT {{ ?a :is ?b }}
+WHERE {{ ?a :from ?s ; :to ?e . ?b :from ?u ; :to ?v FILTER(<urn:x-squall:time:{name}>(?s, ?e, ?u, ?v)) }}"""
+RIF = """Document(Prefix(ex <http://example.org/>) Group (
+Forall ?a ?b ?s ?e ?u ?v (?a[ex:is -> ?b] :- And(?a[ex:from -> ?s ex:to -> ?e] ?b[ex:from -> ?u ex:to -> ?v]
+External(<urn:x-squall:time:{name}>(?s ?e ?u ?v))))))"""
 
 
-def count_of(weighted: list[tuple[Interval, int]]) -> TimedCount:
-    count = TimedCount()
-    for (start, end), weight in weighted:
-        count.add(start, end, weight)
-    return count
+@examples(30)
+def test_languages_agree(many: int) -> None:
+    def law(name: str, intervals: list[tuple[int, int]]) -> Sequence[object]:
+        events = [
+            Event(
+                number,
+                tuple(
+                    Triple(iri(f"{E}i{number}"), iri(E + end), integer(time))
+                    for end, time in zip(("from", "to"), sorted(interval), strict=True)
+                ),
+            )
+            for number, interval in enumerate(intervals)
+        ]
+        expected = {
+            (max(a, b), f"<{E}i{a}> <{E}is> <{E}i{b}> .")
+            for (a, first), (b, second) in product(enumerate(map(sorted, intervals)), repeat=2)
+            if call(name, map(integer, (*first, *second)))
+        }
+        for text, lexer in ((JENA, "jena"), (SPARQL, "sparql"), (RIF, "rifps")):
+            assert answers(text.format(name=name), lexer, events) == expected
+        return list(expected)
+
+    pairs = st.tuples(st.integers(0, 4), st.integers(0, 4))
+    hold_with_outputs(law, many, 0.1, name=st.sampled_from(NAMES), intervals=st.lists(pairs, min_size=2, max_size=5))
 
 
-def steps_of(weighted: list[tuple[Interval, int]]) -> Steps:
-    steps: Steps = {}
-    for (start, end), weight in weighted:
-        add_step(steps, start, end, weight)
-    return steps
-
-
-def counts(weighted: list[tuple[Interval, int]]) -> Counter[int]:
-    results: Counter[int] = Counter()
-    for (start, end), weight in weighted:
-        for instant in range(start, end):
-            results[instant] += weight
-    return results
-
-
-@given(st.lists(st.tuples(SPANS, st.integers(-2, 2).filter(bool)), max_size=30), st.integers(0, 14))
-def test_only_the_past_is_dropped(weighted: list[tuple[Interval, int]], passed: int) -> None:
-    """Later counts stay the same, and so does the time since when a valid row has held; little else is left."""
-    count = count_of(weighted)
-    before = [level for level in count.levels() if level[1] >= passed]
-    full_result = unended(count.positive, passed)
-    many = len(count.instants) > MAX_PAST_STEPS
-    count.forget(passed)
-    assert [level for level in count.levels() if level[1] >= passed] == before
-    assert unended(count.positive, passed) == full_result
-    assert 0 not in count.changes
-    assert not many or sum(instant < passed for instant in count.instants) <= 2
-
-
-@given(WEIGHTED, st.integers(0, 14))
-def test_a_timed_count_counts(weighted: list[tuple[Interval, int]], since: int) -> None:
-    count, steps = count_of(weighted), steps_of(weighted)
-    assert dict(zip(count.instants, count.changes, strict=True)) == steps
-    assert count.instants == sorted(count.instants)
-    assert count.positive == positive(steps)
-    assert list(count.levels())[::-1] == list(levels(steps))
-    assert list(count.levels(since))[::-1] == [level for level in levels(steps) if level[1] > since]
-    assert [count.is_positive_at(time) for time in range(20)] == [counts(weighted)[time] > 0 for time in range(20)]
-
-
-def test_a_count_of_what_lies_inside_is_positive_as_long() -> None:
-    assert count_of([((0, 9), 1), ((2, 4), 1)]).positive == ((0, 9),)
-
-
-@given(WEIGHTED, st.integers(0, 14))
-def test_live_intervals(weighted: list[tuple[Interval, int]], passed: int) -> None:
-    full_result = positive(steps_of(weighted))
-    assert unended(full_result, passed) == tuple(item for item in full_result if item[1] >= passed)
-
-
-@given(WEIGHTED)
-def test_levels_are_the_counts(weighted: list[tuple[Interval, int]]) -> None:
-    results: Counter[int] = Counter()
-    for start, end, count in levels(steps_of(weighted)):
-        assert start < end
-        assert count != 0
-        for instant in range(start, end):
-            assert instant not in results
-            results[instant] = count
-    assert results == Counter({instant: count for instant, count in counts(weighted).items() if count})
-
-
-@given(WEIGHTED)
-def test_retracted_intervals_leave_nothing(weighted: list[tuple[Interval, int]]) -> None:
-    assert steps_of([*weighted, *((span, -weight) for span, weight in weighted)]) == {}
-
-
-@given(WEIGHTED, st.randoms())
-def test_the_order_of_changes_does_not_matter(weighted: list[tuple[Interval, int]], random: Random) -> None:
-    shuffled = list(weighted)
-    random.shuffle(shuffled)
-    assert steps_of(shuffled) == steps_of(weighted)
-
-
-@given(WEIGHTED)
-def test_positive(weighted: list[tuple[Interval, int]]) -> None:
-    result = positive(steps_of(weighted))
-    assert is_normal(result)
-    assert instants(result) == {instant for instant, count in counts(weighted).items() if count > 0}
-
-
-@given(LISTS)
-def test_union(spans: list[Interval]) -> None:
-    result = union(spans)
-    assert is_normal(result)
-    assert instants(result) == instants(spans)
-
-
-@given(LISTS, LISTS)
-def test_changes(before: list[Interval], after: list[Interval]) -> None:
-    old, new = union(before), union(after)
-    results = list(changes(old, new))
-    assert {sign for _, _, sign in results} <= {1, -1}
-    assert instants([(start, end) for start, end, sign in results if sign > 0]) == instants(new) - instants(old)
-    assert instants([(start, end) for start, end, sign in results if sign < 0]) == instants(old) - instants(new)
-    assert sum(end - start for start, end, _ in results) == len(instants(old) ^ instants(new))
-
-
-@given(SPANS, LISTS)
-def test_inside_and_outside_part_a_span(span: Interval, spans: list[Interval]) -> None:
-    covered = union(spans)
-    within, without = tuple(inside(*span, covered)), tuple(outside(*span, covered))
-    assert is_normal(within)
-    assert is_normal(without)
-    assert instants(within) == instants([span]) & instants(covered)
-    assert instants(without) == instants([span]) - instants(covered)
-
-
-def test_unbounded_intervals() -> None:
-    always = union([(ALWAYS, FOREVER)])
-    assert always == ((ALWAYS, FOREVER),)
-    assert list(outside(5, FOREVER, always)) == []
-    assert list(inside(5, FOREVER, always)) == [(5, FOREVER)]
-    assert list(changes(always, ((ALWAYS, 7),))) == [(7, FOREVER, -1)]
-    assert list(outside(ALWAYS, FOREVER, ((3, 7),))) == [(ALWAYS, 3), (7, FOREVER)]
-
-
-def test_nothing() -> None:
-    assert union([]) == positive({}) == ()
-    assert not [*levels({}), *changes((), ()), *inside(1, 5, ())]
-    assert list(outside(1, 5, ())) == [(1, 5)]
+@pytest.mark.parametrize(
+    ("text", "lexer", "message", "hint"),
+    [
+        ("[r: (?x ?p ?y) start(?x ?t) -> (?x ?p ?t)]", "jena", "there is no built-in `start`", "`now(?t)`"),
+        ("[r: (?x ?p ?y) end(?x ?t) -> (?x ?p ?t)]", "jena", "there is no built-in `end`", "something ends it"),
+        ("[r: (?x ?p ?y) before(?x ?y) -> (?x ?p ?y)]", "jena", "`before` takes 4 arguments", ""),
+        ("SELECT * { ?x ?p ?y FILTER(duration(?x) > 5) }", "sparql", "there is no function `duration`", "#timestamp>"),
+        (
+            "SELECT * { ?x ?p ?y FILTER(metby(?x, ?y)) }",
+            "csparql",
+            "there is no function `metby`",
+            "time:metBy>(?start",
+        ),
+    ],
+)
+def test_times_of_facts_are_refused_by_name(text: str, lexer: str, message: str, hint: str) -> None:
+    with pytest.raises(SquallError) as caught:
+        squall.compile(text, lexer=lexer)
+    assert message in str(caught.value)
+    assert hint in str(caught.value)

@@ -41,6 +41,15 @@ class Scope:
         return not isinstance(slot, Variable) or slot in self.bound
 
 
+_OF_SOLUTION = "the time since which the clauses in front of it hold is `now(?t)`"
+TIMES = {
+    "start": f"{_OF_SOLUTION}; patterns over time are of CT-SPARQL",
+    "end": f"{_OF_SOLUTION}; when a fact ends is known when something ends it: write a rule on that",
+    "duration": f"{_OF_SOLUTION}; compare the times of two facts, `before(?start ?end ?start2 ?end2)`",
+}
+"""The hints for times that facts do not have by name."""
+
+
 def find_builtin(name: str, builtins: Mapping[str, Builtin], count: int, where: str, origin: Origin | None) -> Builtin:
     """Returns the built-in that a call means.
 
@@ -56,7 +65,11 @@ def find_builtin(name: str, builtins: Mapping[str, Builtin], count: int, where: 
     """
     builtin = builtins.get(name)
     if builtin is None:
-        hint = did_you_mean(name, builtins) or "supply it as a plug-in, an entry point of `squall.functions`"
+        hint = (
+            TIMES.get(name)
+            or did_you_mean(name, builtins)
+            or "supply it as a plug-in, an entry point of `squall.functions`"
+        )
         raise TranslatorError(f"there is no built-in `{name}`", origin, hint)
     if count < builtin.least or (builtin.most is not None and count > builtin.most):
         raise TranslatorError(f"`{name}` takes {_count(builtin)}, not {count}", origin)

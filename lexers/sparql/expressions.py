@@ -10,6 +10,7 @@ from lark import Token, Tree
 
 from squall import functions
 from squall.errors import Origin, did_you_mean
+from squall.functions.intervals import NAMESPACE
 from squall.lexers.rdf12 import DIRECTIONS
 from squall.lexers.sparql import tree as q
 from squall.lexers.sparql.terms import Names, number, unquoted
@@ -42,6 +43,18 @@ Source: the grammar rule BuiltInCall.
 """
 
 SYNONYMS = {"URI": "IRI", "ISURI": "ISIRI"}
+
+
+def _time_hint(function: str) -> str | None:
+    """Returns how a language without names of steps has a function of their times, or None for another function."""
+    (name, count), *_ = [item for item in q.STEP_FUNCTIONS.items() if item[0].lower() == function.lower()] or [("", 0)]
+    match count:
+        case 1:
+            return f"the time of a triple is `{q.TIMESTAMP}(?s, ?p, ?o)`; only CT-SPARQL and its like name steps"
+        case 2:
+            return f"it takes times, by its IRI: `<{NAMESPACE}{name}>(?start, ?end, ?start2, ?end2)`"
+        case _:
+            return None
 
 
 def trees(tree: Tree[Token], *names: str) -> list[Tree[Token]]:
@@ -240,7 +253,7 @@ class Expressions(ABC):
         if name not in FUNCTIONS:
             hint_text = "a function that is not built in is called by its IRI: `ex:name(?x)`"
             set_functions = (aggregate.iri.upper() for aggregate in functions.aggregates() if ":" not in aggregate.iri)
-            hint = did_you_mean(name, [*FUNCTIONS, *set_functions]) or hint_text
+            hint = _time_hint(str(function)) or did_you_mean(name, [*FUNCTIONS, *set_functions]) or hint_text
             self.text.fail(f"there is no function `{function}`", self.origin(function), hint)
             return
         least, most = FUNCTIONS[name]

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from decimal import ROUND_FLOOR, Decimal
 
 from squall.errors import Origin, did_you_mean
+from squall.functions.intervals import CONVERSE, RELATIONS
 from squall.functions.values import DAY_TIME, duration, number
 from squall.lexers.sparql import tree as q
 from squall.lexers.sparql.datasets import MAX_DIGITS
@@ -55,34 +56,12 @@ def _times(function: str, intervals: Sequence[tuple[Variable, Variable]], origin
             return q.Call("-", (end, start), origin=origin)
         return start if function == "start" else end
     ((other_start, other_end),) = others
-    converse = _CONVERSE.get(function)
+    converse = CONVERSE.get(function)
     if converse is not None:
         return _times(converse, [(other_start, other_end), (start, end)], origin)
     slots = {"s": start, "e": end, "S": other_start, "E": other_end}
-    tests = tuple(q.Call(test[1], (slots[test[0]], slots[test[2]]), origin=origin) for test in _RELATIONS[function])
+    tests = tuple(q.Call(test[1], (slots[test[0]], slots[test[2]]), origin=origin) for test in RELATIONS[function])
     return tests[0] if len(tests) == 1 else q.Call("&&", tests, origin=origin)
-
-
-_RELATIONS: dict[str, tuple[str, ...]] = {
-    "before": ("e<S",),
-    "meets": ("s<S", "e=S", "e<E"),
-    "overlaps": ("s<S", "S<e", "e<E"),
-    "starts": ("s=S", "e<E"),
-    "during": ("S<s", "e<E"),
-    "finishes": ("S<s", "e=E"),
-    "coincides": ("s=S", "e=E"),
-}
-"""Allen's relations of an interval [s, e] to another one [S, E]. Exactly one of the thirteen holds, also for
-instants."""
-
-_CONVERSE = {
-    "after": "before",
-    "metBy": "meets",
-    "overlappedBy": "overlaps",
-    "startedBy": "starts",
-    "includes": "during",
-    "finishedBy": "finishes",
-}
 
 
 # EP-SPARQL
