@@ -17,6 +17,7 @@ from squall.model import Construct, Source, System
 from squall.model import rules as rules_of
 from squall.model.query_names import with_unique_names
 from squall.model.systems import Stream
+from squall.model.timers import timer_errors
 from squall.model.windowing import over_streams, reads_all_streams
 from squall.model.windows import parse_window
 from squall.plugins import PluginWarning
@@ -291,6 +292,7 @@ def translate_program(
         system = translate(tree, **keywords)
         regime, same_as = values.get("entailment", system.entailment), values.get("same-as", system.same_as)
         system = replace(system, entailment=regime, same_as=same_as)
+        errors += timer_errors(system)
         return _over_streams(system, program) if program.streams else system
     except SquallError as error:
         errors += single_errors(error)

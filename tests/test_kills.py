@@ -47,6 +47,16 @@ CONSTRUCT { ?room :has :Cold } WHERE {
 }
 """
 """A pattern over time, which is open at most moments."""
+TIMERS = """PREFIX : <http://example.org/>
+PREFIX timer: <urn:x-squall:timer:>
+PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
+INSERT { GRAPH <urn:x-squall:timers> { ?sensor timer:after "PT0.25S"^^xsd:duration } } WHERE { ?sensor :in ?room } ;
+DELETE { GRAPH <urn:x-squall:timers> { ?sensor timer:after "PT0.25S"^^xsd:duration } . ?sensor :has :Cold }
+WHERE { ?sensor :reads ?value } ;
+DELETE { GRAPH <urn:x-squall:timers> { ?sensor timer:fired true } } INSERT { ?sensor :has :Cold }
+WHERE { GRAPH <urn:x-squall:timers> { ?sensor timer:fired true } }
+"""
+"""Timers, one of which is set at most moments."""
 PARTS = 4
 """The number of parts of the input for each start of a run."""
 
@@ -159,6 +169,14 @@ class KilledInSequence(Killed):
     window = "LANDMARK"
 
 
+class KilledWithTimers(Killed):
+    """A run of updates that set timers."""
+
+    program = "program.ru"
+    text = TIMERS
+    window = "ELEMENT"
+
+
 class KilledOnSpark(Killed):
     """A run on Spark that is killed together with its JVM and its workers."""
 
@@ -187,7 +205,7 @@ def appearing(folder: Path) -> Callable[[int, str], None]:
 
 
 @KILLS
-@pytest.mark.parametrize("killed", [Killed, KilledInSequence])
+@pytest.mark.parametrize("killed", [Killed, KilledInSequence, KilledWithTimers])
 def test_from_a_folder_into_a_file(tmp_path: Path, killed: type[Killed], kills: int) -> None:
     arguments = ["--source", "in?follow=yes&poll=10", "--sink", "out.ntt", "--dead-letters", "lost.ndjson"]
     killed(tmp_path, arguments, appearing(tmp_path), lambda: (tmp_path / "out.ntt").read_text()).holds(kills)

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import squall
 from squall.builders.local.event_buffer import EventBuffer
 from squall.builders.local.event_loop import EventLoop
+from squall.builders.local.timers import Timers
 from squall.builders.local.updates import UpdateSteps
 from squall.builders.runtime import serde
 from squall.builders.runtime.dataflow import Dataflow
@@ -45,6 +46,8 @@ from squall.builders.runtime.state import StateChangelog, compact_deltas, live_d
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
 from squall.functions.jena import function_iri
+from squall.functions.timers import AT, TIMERS
+from squall.functions.values import date_time
 from squall.model import (
     Bind,
     Call,
@@ -52,6 +55,7 @@ from squall.model import (
     Insert,
     NotExists,
     Optional,
+    Pattern,
     Report,
     Select,
     Source,
@@ -189,6 +193,7 @@ STAYS = System(
 
 NOT_Q = NotExists((pattern(X, "q", Y),))
 INSERTS = rule(P, then=Insert((pattern(Y, "q", X),)))
+TIMER = rule(P, then=Insert((Pattern(X, AT, Y),), iri(TIMERS)))
 OPTIONAL = rule(P, predicates=(Optional(part(Q)),), then=Select((X, Y, Z)))
 COUNTED_SET = replace(with_windows(rule(P), CountWindow(2)), output="dstream")
 ON_CHANGE = replace(rule(P), output="rstream", report=Report("change"))
@@ -306,6 +311,7 @@ LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]]
     "what an update has seen": (without(UpdateOperator, 0), with_windows(INSERTS, STEPS), "1 :a :p :b\n2 :a :p :c"),
     "what was inserted": (without(InsertedFacts, 0), STAYS, "1 :a :p :b\n5 :b :stop :a\n9 :a :p :b"),
     "what is to be inserted": (idle(UpdateSteps, "load_rows"), INSERTS, "1 :a :p :b\n2 :c :p :d"),
+    "what timers are set": (idle(Timers, "restore"), TIMER, f"1 :a :p {date_time(5)}\n3 :b :q :c"),
     "what may be removed": (without(ScanOperator, 0), REMOVED, "1 :a :p :b\n4 - :a :p :b"),
     "what is counted": (
         without(ScanOperator, 1),

@@ -168,9 +168,11 @@ class _Run:
 
     def _outputs_of_bounded(self, reports: Sequence[Record], is_staged: bool) -> Iterator[Output]:
         if not is_staged:
-            yield from (
-                unpack_output(record.row, record.start) for record in answers(self.folder) if record.type == ROW
-            )
+            for record in answers(self.folder):
+                if record.type == ROW:
+                    yield unpack_output(record.row, record.start)
+                elif record.type == DEAD_LETTER:
+                    self._lose(DeadLetter(*json.loads(record.row)))
         elif any(record.type == WATERMARK for record in reports):
             yield from self._outputs(reports)
         else:  # no time passes: what static data begin later does not begin

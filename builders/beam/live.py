@@ -190,6 +190,8 @@ class Live:
             self.lose(dead_letter)
         if waiting.number is not None:
             result = read_result(self.folder, waiting.number)
+            for dead_letter in result.dead_letters:
+                self.lose(dead_letter)
             yield from result.outputs
             delete_batch(self.folder, waiting.number)
             for number in range(self.base, result.base):

@@ -8,6 +8,7 @@ instance of the step resumes from those files.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,12 +23,15 @@ from squall.builders.beam.beam_import import beam
 from squall.builders.beam.graph import LiveGraph
 from squall.builders.beam.options import DEFAULT_TUNING, BeamTuning
 from squall.builders.distributed.exec.program import Program
+from squall.builders.distributed.exec.sharded_plan import task_dead_letters, task_ledger
 from squall.builders.distributed.io.parsing import unspool
 from squall.builders.distributed.io.records import (
+    DEAD_LETTER,
     INSTANT,
     ROW,
     STATE,
     Answer,
+    DeadLetter,
     Instant,
     Record,
     RowBatch,
@@ -87,14 +91,16 @@ class BatchResult(NamedTuple):
     """The result of a micro-batch. base: the last one up to it that wrote the whole state."""
 
     outputs: list[Output]
+    dead_letters: list[DeadLetter]
     base: int
 
 
 def read_result(folder: str, number: int) -> BatchResult:
     """Returns the result of a processed micro-batch."""
-    records = list(_said(folder, number, (ROW, INSTANT)))
+    records = list(_said(folder, number, (ROW, DEAD_LETTER, INSTANT)))
     outputs = [unpack_output(record.row, record.start) for record in records if record.type == ROW]
-    return BatchResult(outputs, _times(records)["base"])
+    dead_letters = [DeadLetter(*json.loads(record.row)) for record in records if record.type == DEAD_LETTER]
+    return BatchResult(outputs, dead_letters, _times(records)["base"])
 
 
 def delete_batch(folder: str, number: int) -> None:
@@ -273,7 +279,7 @@ class RunningPlan:
         self.compaction_interval = tuning.compaction_interval
         self.folder = folder
         self.next = next
-        self.event_loop = EventLoop(program.plan, Options(max_update_steps=steps))
+        self.event_loop = EventLoop(program.plan, Options(max_update_steps=steps, ledger=task_ledger()))
         self.names = list(self.event_loop.states)
         self.written = _Written()
         if next:
@@ -300,6 +306,7 @@ class RunningPlan:
         """Processes the next micro-batch and yields its records."""
         for output in self._outputs(events):
             yield Answer(pack_output(output), output.time)
+        yield from task_dead_letters(self.event_loop)
         is_whole = self.written.is_due(self.next, self.compaction_interval)
         changelog = self._state() if is_whole else StateChangelog()
         changelog.add(self.event_loop.states.drain_changelog())

@@ -11,7 +11,7 @@ from squall.builders.runtime.schema_changes import CAUSE, SchemaGuard
 from squall.builders.runtime.zset import Row, fact_row, row_fact
 from squall.contracts import DeadLetterLedger
 from squall.errors import BuilderError
-from squall.rdf import DEFAULT_STREAM, Event, Fact
+from squall.rdf import DEFAULT_STREAM, FOREVER, HEARTBEAT, Event, Fact
 from squall.streams.dead_letters import late_texts
 
 _TIME = attrgetter("time")
@@ -103,6 +103,11 @@ class EventBuffer:
         ready = [event for event in waiting if event.time < waiting[-1].time]
         self.events = waiting[len(ready) :]
         return ready
+
+    @property
+    def next_time(self) -> int:
+        """The time of the first event (integer ms), or FOREVER. Heartbeats change nothing."""
+        return next((event.time for event in self.events if event.stream != HEARTBEAT), FOREVER)
 
     def fact_count(self) -> int:
         """Returns the number of facts in the buffer."""

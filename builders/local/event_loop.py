@@ -103,7 +103,8 @@ class EventLoop:
     def _use(self, dataflow: Dataflow) -> None:
         """Makes a dataflow the incremental one."""
         has_updates = bool(dataflow.input.updates)
-        self.update_steps = UpdateSteps(dataflow, self.options.max_update_steps) if has_updates else None
+        options = self.options
+        self.update_steps = UpdateSteps(dataflow, options.max_update_steps, options.ledger) if has_updates else None
         operators = (dataflow.operators[node.id] for node, _ in dataflow.plan.sinks)
         self.sink_operators = [op for op in operators if isinstance(op, SinkOperator)]
         self._dataflow = dataflow
@@ -125,7 +126,7 @@ class EventLoop:
             self.dataflow.start(begin)
             self.dataflow.read(static)
             if self.update_steps:
-                self.update_steps.update_static_data()
+                self.update_steps.update_static_data(begin)
             yield from self._advance(ALWAYS)
 
     def process(self, batch: Sequence[Event]) -> Iterator[Outputs]:
@@ -154,6 +155,8 @@ class EventLoop:
         """
         yield from self._process_events(self.buffer.take())
         if not self.snapshot_dataflow and self.watermark > ALWAYS:
+            if self.update_steps:
+                self.update_steps.has_input_ended = True
             yield from self._advance(FOREVER - 1)
 
     def drain(self) -> Iterator[Outputs]:
@@ -162,15 +165,16 @@ class EventLoop:
         Unlike after `end`, later events may still follow.
         """
         yield from self._process_events(self.buffer.take())
+        if self.update_steps:
+            self.update_steps.has_input_ended = True
         while self.watermark > ALWAYS and (next_time := self.next_change_time) < FOREVER:
             yield from self._advance(next_time)
 
     @property
     def next_change_time(self) -> int:
         """The time of the next change if no event comes (integer ms), or FOREVER."""
-        next_buffered = self.buffer.events[0].time if self.buffer.events else FOREVER
         next_step = self.update_steps.next_step_time if self.update_steps else FOREVER
-        return min(next_buffered, self.dataflow.next_time(), next_step)
+        return min(self.buffer.next_time, self.dataflow.next_time(), next_step)
 
     def _process_events(self, events: Sequence[Event]) -> Iterator[Outputs]:
         """Processes events, and advances time up to the buffered ones."""
@@ -311,4 +315,6 @@ class EventLoop:
         """
         self.dataflow.begin(begin)
         self.states.restore(watermark, state)
+        if self.update_steps:
+            self.update_steps.timers.restore(begin)
         self.watermark = watermark

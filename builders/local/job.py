@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from squall.builders.local.adaptation import Adaptation
@@ -30,7 +31,7 @@ from squall.errors import BuilderError, SquallError
 from squall.plan import Plan, Planning
 from squall.plan.node_metrics import NodeMetric
 from squall.plan.seeds import FIXED_SEED, with_seed
-from squall.rdf import Event, statement_count
+from squall.rdf import FOREVER, Event, statement_count
 from squall.streams import Sources
 from squall.streams.clock import beginning
 
@@ -87,6 +88,11 @@ def _plan_of_checkpoint(plan: Plan, options: Options) -> Plan:
     return plan if before == plan else before
 
 
+def _wake_time(event_loop: EventLoop) -> int:
+    """Returns when the next change of a run is complete if no event comes (integer ms), or FOREVER."""
+    return FOREVER if event_loop.snapshot_dataflow else min(event_loop.next_change_time, FOREVER - 1) + 1
+
+
 class IteratorJob(EventLoop):
     """A job of the iterator builder. `run` may be called once.
 
@@ -136,15 +142,21 @@ class IteratorJob(EventLoop):
         """What windows have dropped because of their number (`squall.contracts.CountsDroppedFacts`)."""
         return 0 if self._dataflow is None else self._dataflow.input.dropped_facts
 
+    def _connect(self, batches: Iterable[Sequence[Event]]) -> None:
+        """Says to the input what the run needs to have of it, and when."""
+        if isinstance(batches, AcceptsDeadLetters):
+            batches.set_ledger(self.options.ledger)
+        if isinstance(batches, SupportsFilterPushDown) and self.predicates is not None:
+            batches.push_down(self.predicates)
+        if isinstance(batches, Sources):
+            batches.wake_time = partial(_wake_time, self)
+
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.contracts.Job.run`."""
         if self._has_begun:
             raise BuilderError("the job has run", hint="build another one: `squall.build(plan)`")
         self._has_begun = True
-        if isinstance(batches, AcceptsDeadLetters):
-            batches.set_ledger(self.options.ledger)
-        if isinstance(batches, SupportsFilterPushDown) and self.predicates is not None:
-            batches.push_down(self.predicates)
+        self._connect(batches)
         begin = beginning(batches) if self.options.now is None else self.options.now
         if self.options.checkpoint is not None:
             from squall.builders.local.durable import DurableRun  # on demand: most runs have no use for it

@@ -1,7 +1,7 @@
 """Update steps: the deletions and insertions of an instant take effect at the next one, deletions first.
 
 Static data have no next instant. There steps follow one another at once until no update demands anything
-(docs/decisions/0011-updates.md).
+(docs/decisions/0011-updates.md). Timers that updates have set fire at their times (docs/decisions/0102-timers.md).
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from squall.builders.local.timers import Timers
 from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.operators.update import GraphUpdate
 from squall.builders.runtime.zset import Row, triple
+from squall.contracts import DeadLetterLedger
 from squall.errors import BuilderError
+from squall.functions.timers import TIMERS, fired
 from squall.rdf import ALWAYS, FOREVER
 
 GraphUpdates = dict[GraphUpdate, list[str]]
@@ -24,13 +27,18 @@ class UpdateSteps:
 
     Args:
         dataflow: The dataflow.
-        max_steps: The most steps without an event in between.
+        max_steps: The most steps without an event in between, or a timer that fires before one.
+        ledger: The ledger for timers that cannot be set, or None: then they are errors.
     """
 
-    def __init__(self, dataflow: Dataflow, max_steps: int) -> None:
+    def __init__(self, dataflow: Dataflow, max_steps: int, ledger: DeadLetterLedger | None = None) -> None:
         self.dataflow = dataflow
         self.max_steps = max_steps
         self.step_count = 0
+        self.has_input_ended = False
+        """Whether no event is known to follow: timers that fire now are no reason for further steps."""
+        self.timers = Timers(dataflow.input.inserted, dataflow.plan.sets_timers, ledger)
+        """The timers that updates have set."""
         self.expected_times: deque[int] = deque()
         """The times of events, at some of which this dataflow reads nothing, in order (integer ms)."""
         self.pending: dict[int, GraphUpdates] = {}
@@ -38,7 +46,11 @@ class UpdateSteps:
 
     @property
     def next_step_time(self) -> int:
-        """The time of the next step (integer ms), or FOREVER."""
+        """The time of the next step, or of the next timer (integer ms), or FOREVER."""
+        return min(self._next_effect_time, self.timers.next_time)
+
+    @property
+    def _next_effect_time(self) -> int:
         return min(self.pending, default=FOREVER)
 
     def continue_with(self, dataflow: Dataflow, new_ids: Mapping[str, str]) -> None:
@@ -56,18 +68,19 @@ class UpdateSteps:
 
     def reset_step_count(self) -> None:
         """Resets the number of steps, since an event has come."""
-        self.step_count = 0
+        self.step_count, self.has_input_ended = 0, False
 
     def expect_events(self, times: Iterable[int]) -> None:
         """Sets the times of events, at some of which this dataflow reads nothing."""
         self.expected_times = deque([*list(self.expected_times)[-1:], *sorted(times)])
 
-    def update_static_data(self) -> None:
-        """Updates static data until no update demands anything.
+    def update_static_data(self, begin: int) -> None:
+        """Updates static data until no update demands anything. begin: the time of what always holds (integer ms).
 
         Then the facts of derived streams are output, again at each step that follows. What rules without a body insert
         is there from the start.
         """
+        self.timers.begin = begin
         updates = self.dataflow.input.updates.items()
         self._change_graphs(_nodes_by_update((id, update) for id, op in updates for update in op.initial), ALWAYS)
         for streams_emit in (False, True):
@@ -87,14 +100,33 @@ class UpdateSteps:
                 time, is_any = ALWAYS if since == ALWAYS else since + 1, True
                 _add_node(self.pending.setdefault(time, {}), id, graph_update)
         for schedule in self.dataflow.instants if is_any else ():
-            schedule.add_instant(self.next_step_time)
+            schedule.add_instant(self._next_effect_time)
         return is_any
 
     def apply(self, time: int) -> None:
-        """Applies the deletions and insertions of this time. Raises BuilderError after too many steps."""
+        """Applies the deletions and insertions of this time, and then fires the timers that are due.
+
+        Raises:
+            BuilderError: There are too many steps, or a timer cannot be set.
+        """
         graph_updates = self.pending.pop(time, {})
-        if not graph_updates:
-            return
+        if graph_updates:
+            self._apply(graph_updates, time)
+        self._fire(time)
+
+    def _fire(self, time: int) -> None:
+        """Fires the timers that are due: an evaluation instant."""
+        has_fired = False
+        for timer, updates in self.timers.pop_due(time):
+            has_fired = True
+            self.dataflow.change(self.dataflow.input.remove(timer, time, TIMERS))
+            self.dataflow.change(self.dataflow.input.insert(fired(timer), time, TIMERS, updates))
+        if has_fired:
+            self.step_count = self.step_count if self.has_input_ended else 0
+            for schedule in self.dataflow.instants:
+                schedule.add_instant(time)
+
+    def _apply(self, graph_updates: GraphUpdates, time: int) -> None:
         while self.expected_times and self.expected_times[0] <= time:
             self.expected_times.popleft()
             self.reset_step_count()
@@ -106,11 +138,15 @@ class UpdateSteps:
     def _change_graphs(self, graph_updates: GraphUpdates, time: int) -> None:
         for update in sorted(graph_updates, key=_insertions_last):
             if update.inserts:
-                assert update.stream is not None
-                changes = self.dataflow.input.insert(update.fact, time, update.stream, graph_updates[update])
+                self._insert(update, time, graph_updates[update])
             else:
-                changes = self.dataflow.input.remove(update.fact, time, update.stream)
-            self.dataflow.change(changes)
+                self.dataflow.change(self.dataflow.input.remove(update.fact, time, update.stream))
+
+    def _insert(self, update: GraphUpdate, time: int, ids: Sequence[str]) -> None:
+        assert update.stream is not None
+        fact = self.timers.inserted_fact(update, time, self.dataflow.input.updates[ids[0]].rule)
+        if fact is not None:
+            self.dataflow.change(self.dataflow.input.insert(fact, time, update.stream, ids))
 
     # Pending deletions and insertions as rows of text (`squall.builders.runtime.operators.state.RowSerializable`)
 
@@ -140,8 +176,8 @@ class UpdateSteps:
         rule_names = ", ".join(f"`{name}`" for name in names)
         return BuilderError(
             f"after {self.max_steps} steps without an event there is still something to do for {rule_names}",
-            hint="let an update delete what it acts on, or test for what it has inserted; "
-            "`max_update_steps` in the options allows more",
+            hint="let an update delete what it acts on, or test for what it has inserted, and set no timer for ever "
+            "behind the end of the input; `max_update_steps` in the options allows more",
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from squall.checking.findings import Finding
 from squall.compiling import Program as Text
 from squall.errors import Origin
+from squall.functions.timers import FIRED, TIMERS, sets_timer
 from squall.model import (
     AtomPattern,
     Call,
@@ -206,6 +207,8 @@ def _derived(rule: Rule) -> Iterator[tuple[Shape, str | None, str | None]]:
     for consequence in rule.system.consequences:
         if isinstance(consequence, Insert):
             yield from ((shape(template), _graph(consequence), "") for template in consequence.template)
+            if any(sets_timer(_graph(consequence), template.slots[1]) for template in consequence.template):
+                yield (None, FIRED, None), TIMERS, ""
 
 
 def _graph(insert: Insert) -> str:

@@ -205,8 +205,13 @@ class Plan:
 
     @cached_property
     def deletes(self) -> bool:
-        """Whether updates may delete facts."""
-        return any(isinstance(node.op, Update) and node.op.deletes for node in self.nodes)
+        """Whether updates, or the timers that they set, may delete facts."""
+        return self.sets_timers or any(isinstance(node.op, Update) and node.op.deletes for node in self.nodes)
+
+    @cached_property
+    def sets_timers(self) -> bool:
+        """Whether updates may set timers (`squall.functions.timers`)."""
+        return any(isinstance(node.op, Update) and node.op.sets_timers for node in self.nodes)
 
     @cached_property
     def has_expiring_windows(self) -> bool:

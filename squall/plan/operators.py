@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
+from squall.functions.timers import SETTING, TIMERS
 from squall.model import CLOSE, Report, Source
 from squall.model.fixed_schema import FixedSchema
 from squall.model.sequences import Selection
 from squall.model.windows import Window
-from squall.rdf import Term
+from squall.rdf import Term, iri_text
 from squall.rdf.row_tags import ASK_TAG, solution_tag
 
 
@@ -692,6 +693,16 @@ class Update(Traits):
 
     keeps_rows = retracts = True
     counts_rows = False
+
+    @property
+    def sets_timers(self) -> bool:
+        """Whether a template that names the graph of timers may set one."""
+        return any(
+            isinstance(graph, str)
+            and iri_text(graph) == TIMERS
+            and (isinstance(predicate, int) or predicate in SETTING)
+            for graph, _, predicate, _ in self.inserts
+        )
 
     def reads(self, widths: Sequence[int]) -> Sequence[int]:
         return [cell for quad in (*self.deletes, *self.inserts) for cell in quad if isinstance(cell, int)]

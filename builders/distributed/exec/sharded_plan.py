@@ -33,6 +33,7 @@ from squall.builders.distributed.io.records import (
     SOURCE_STEP,
     STATE,
     Answer,
+    DeadLetter,
     EventTimes,
     Instant,
     OrderedFact,
@@ -59,6 +60,7 @@ from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple, heartbeat
+from squall.streams.dead_letters import DeferredLedger, RunLedger
 
 
 @dataclass
@@ -327,6 +329,19 @@ def _decoded(records: Iterable[Record]) -> Iterator[WorkerRecord]:
             yield decode(record, OrderedFact)
 
 
+def task_ledger() -> DeferredLedger:
+    """Returns the ledger of an event loop in a task, which buffers what the task reports (`task_dead_letters`)."""
+    return DeferredLedger(RunLedger())
+
+
+def task_dead_letters(event_loop: EventLoop) -> Iterator[DeadLetter]:
+    """Yields the records of the dead letters of an event loop since the last call, such as timers that are none."""
+    ledger = event_loop.options.ledger
+    assert isinstance(ledger, DeferredLedger)
+    for cause, source, line, reason, text in ledger.drain():
+        yield DeadLetter(cause, source, 0, line or 0, reason, text)
+
+
 class ShardInput(NamedTuple):
     """The input of a task, which reads the sources itself, or files of records. `first` has the records that start the
     program, in its first batch."""
@@ -394,6 +409,7 @@ class ShardTask:
             # Each shard outputs deletions first; among the outputs of all shards they have to come first, too.
             position = output.change.encode() + number.to_bytes(_POSITION_BYTES, "big")
             yield Answer(pack_output(output), output.time, position)
+        yield from task_dead_letters(event_loop)
         if self.state.keep:
             for id, slot, deltas in self._state_deltas(event_loop, previous_state):
                 for first in range(0, len(deltas), ROWS_PER_BATCH):
@@ -430,7 +446,7 @@ class ShardTask:
         event_loop, unknown = self.state.take(0)
         if event_loop is not None and not unknown and not self.whole:
             return event_loop, StateChangelog()
-        options = Options(max_update_steps=self.steps, measure=self.program.measure)
+        options = Options(max_update_steps=self.steps, measure=self.program.measure, ledger=task_ledger())
         event_loop, state = EventLoop(self.program.plan, options), StateChangelog()
         for update in event_loop.dataflow.input.updates.values():
             update.initial = [demand for demand in update.initial if self.sharing.of(demand.fact) == self.shard]

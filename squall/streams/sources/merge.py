@@ -43,6 +43,8 @@ class Sources:
         ledgers: The ledgers of the sources, if these buffer dead letters. So a dead letter of a batch that was read
             ahead does not count before the batch does.
         flush_sink: Flushes the sink. It is called before anything is acknowledged.
+        wake_time: Returns up to when time has to come (integer ms) before the run has something to do without an event:
+            the end of a window, a deadline, a timer. With a clock that stamps, a heartbeat comes then.
         stop_run: Stops the run, if another process reads the sources. Then `stop` calls it.
         abandon_run: Cancels what other processes or threads do for the run. Then `abandon` calls it.
         stopped: Whether `stop` was called.
@@ -53,6 +55,7 @@ class Sources:
     flush_sink: Callable[[], None] | None = None
     stop_run: Callable[[], None] | None = None
     abandon_run: Callable[[], None] | None = None
+    wake_time: Callable[[], int] | None = None
 
     def __init__(
         self,
@@ -277,6 +280,7 @@ class Sources:
         deadline = self.clock.now() + patience
         try:
             while open_count:
+                deadline = min(deadline, deadline if self.wake_time is None else self.wake_time())
                 received = inbox.take(deadline)
                 now = self.clock.now()
                 stamped: list[Event] = []

@@ -178,6 +178,10 @@ def _course(specs: Sequence[OutputSpec], events: Sequence[Event], static: Sequen
     while pending_times:
         time = min(pending_times)
         pending_times.remove(time)
+        if graphs.fire(time):
+            course.taken.add(time)
+            deadline_times.discard(time)
+            steps_taken = 0 if time <= max(event_times) else steps_taken
         read = {source: valid(source, stays, time) for source, stays in graphs.stays.items()}
         instant = Instant(reported_time(time), read, since)
         answers = model(strata, instant, specs, graphs.inserted(time))
@@ -198,6 +202,7 @@ def _course(specs: Sequence[OutputSpec], events: Sequence[Event], static: Sequen
             course.taken.add(after)
         elif time == ALWAYS:
             pending_times.add(SETTLED)
+        pending_times |= set(graphs.timers().values()) if moving else set()
     return course
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
+from squall.functions.timers import TIMERS, due_time, fired, sets_timer
 from squall.model import Delete, Insert, Source, System, Variable, is_initial, is_update
-from squall.rdf import FOREVER, NOTES, WORKING, Fact, Term, Triple, iri_text, is_iri
+from squall.rdf import ALWAYS, FOREVER, NOTES, WORKING, Fact, Term, Triple, iri_text, is_iri
 from squall.testing.oracle.base import Bindings, Instant
 from squall.testing.oracle.models import instance, is_answer
 from squall.testing.oracle.solutions import solutions_of
@@ -42,12 +43,37 @@ class State:
             del self.working[quad]
 
     def insert(self, stream: str, fact: Triple, time: int, rule: int) -> None:
+        if sets_timer(stream, fact.predicate):
+            try:
+                due = due_time(fact.predicate, fact.object, _set_at(time))
+            except ValueError:
+                return
+            fact = fired(fact) if due <= max(time, 0) else fact
         since, rules = self.working.get((stream, fact), (time, frozenset()))
         if (stream, fact) not in self.working:
             for source, stays in self.stays.items():
                 if reads(source, stream):
                     stays.append(Stay(fact, stream, "", time, time, FOREVER))
         self.working[stream, fact] = since, rules | {rule} if since == time else rules
+
+    def timers(self) -> dict[Triple, int]:
+        """Returns the timers that are set, and when they fire. What static data set counts from 0 on."""
+        return {
+            fact: due_time(fact.predicate, fact.object, _set_at(since))
+            for (stream, fact), (since, _) in self.working.items()
+            if sets_timer(stream, fact.predicate)
+        }
+
+    def fire(self, time: int) -> bool:
+        """Replaces the timers that are due at a time by what says that they have fired. Returns whether there are
+        any."""
+        due_timers = [timer for timer, due in self.timers().items() if due <= time]
+        for timer in due_timers:
+            _, rules = self.working[TIMERS, timer]
+            self.delete(TIMERS, timer, time)
+            for rule in rules:
+                self.insert(TIMERS, fired(timer), time, rule)
+        return bool(due_timers)
 
     def inserted(self, time: int) -> dict[Fact, set[int]]:
         """Returns the inserted facts that are part of the answer, with the identities of the inserting rules."""
@@ -56,6 +82,11 @@ class State:
             if stream != NOTES:
                 makers.setdefault(fact, set()).update(rules)
         return makers
+
+
+def _set_at(time: int) -> int:
+    """Returns the time from which the duration of a timer counts that is inserted at a time."""
+    return 0 if time == ALWAYS else time - 1
 
 
 Acting = tuple[int, frozenset[tuple[Variable, Term]]]
