@@ -12,17 +12,22 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import squall
+from squall import functions
 from squall.builders.distributed.plan.strategy import strategy_of
+from squall.checking import lint
 from squall.contracts import Options
 from squall.errors import SquallError
-from squall.model import Filter, System
+from squall.functions.deadlines import time_operands, true_intervals
+from squall.functions.sparql.names import test_iri as iri_of_test
+from squall.functions.values import date_time
+from squall.model import Call, Filter, System
 from squall.model.stratification import stratify
-from squall.rdf import ALWAYS, Event, Solution
+from squall.rdf import ALWAYS, Event, Solution, Term, literal
 from squall.streams import Sources, open_source
 from squall.testing import assert_as_oracle, stream
 from squall.testing.oracle import outputs as oracle_outputs
 from squall.testing.strategies import ALL, event_streams, static_data, systems
-from squall.testing.strategies.rules import DEADLINES, NOW
+from squall.testing.strategies.rules import DEADLINES
 from tests import in_memory
 from tests.laws import PLANNERS, examples, hold
 
@@ -32,6 +37,10 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 
 def at(seconds: str, zone: str = "Z") -> str:
     return f'"1970-01-01T00:00:{seconds}{zone}"^^<{XSD}dateTime>'
+
+
+def length(seconds: str) -> str:
+    return f'"PT{seconds}S"^^<{XSD}dayTimeDuration>'
 
 
 EVENTS = stream(
@@ -51,6 +60,22 @@ CASES = {
     "not at": ("FILTER(NOW() != ?d)", ["1000 :a", "2000 :b", "2500 :c", "2501 :b", "2600 :d", "3001 :a", "9000 :e"]),
     "both": (f"FILTER(NOW() >= ?d && NOW() < {at('04')})", ["2500 :b", "2500 :c", "3000 :a"]),
     "either": (f"FILTER(NOW() < {at('01.5')} || !(NOW() < ?d))", ["1000 :a", "2500 :b", "2500 :c", "3000 :a"]),
+    "later than now": (f"FILTER(NOW() + {length('0.5')} >= ?d)", ["2000 :b", "2500 :a", "2500 :c"]),
+    "from behind": (f"FILTER(?d < {length('0.5')} + NOW())", ["2001 :b", "2500 :c", "2501 :a"]),
+    "earlier than now": (f"FILTER(NOW() - {length('1')} < ?d)", ["1000 :a", "2000 :b", "9000 :e"]),
+    "the age": (f"FILTER(NOW() - ?d > {length('0.25')})", ["2500 :c", "2751 :b", "3251 :a"]),
+    "the age within": (
+        f"FILTER(NOW() - ?d >= {length('0.25')} && NOW() - ?d <= {length('1.4995')})",
+        ["2500 :c", "2750 :b", "3250 :a"],
+    ),
+    "what remains": (f"FILTER(?d - NOW() <= {length('0.25')})", ["2250 :b", "2500 :c", "2750 :a"]),
+    "the age, less": (f"FILTER(NOW() - ?d - {length('1')} > {length('0')})", ["2500 :c", "3501 :b", "4001 :a"]),
+    "one of several": (
+        f"FILTER(NOW() IN (?d, {at('02.7')}))",
+        ["2500 :b", "2700 :a", "2700 :b", "2700 :c", "2700 :d", "3000 :a"],
+    ),
+    "none of several": ("FILTER(NOW() NOT IN (?d)) FILTER(NOW() <= ?d)", ["1000 :a", "2000 :b", "9000 :e"]),
+    "the age, bound": (f"BIND(NOW() - ?d AS ?age) FILTER(?age > {length('0.25')})", ["2500 :c", "2751 :b", "3251 :a"]),
     "bound": ("BIND(NOW() AS ?n) FILTER(?n >= ?d)", ["2500 :b", "2500 :c", "3000 :a"]),
 }
 
@@ -74,6 +99,65 @@ def test_a_deadline_begins_or_ends_an_answer(name: str, planner: str) -> None:
     assert run(query, planner=planner) == expected
     system = squall.compile(PREFIX + query, lexer="sparql", window="RANGE 10s")
     assert [shown(time, item) for time, item, *_ in oracle_outputs(system, EVENTS)] == expected
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "FILTER EXISTS { ?x :due ?e FILTER(NOW() - ?e >= LENGTH) }",
+        "FILTER NOT EXISTS { ?x :due ?e FILTER(NOW() - LENGTH >= ?e) }",
+        "OPTIONAL { ?x :name ?n FILTER(NOW() >= ?d + LENGTH) }",
+        "OPTIONAL { ?x :due ?n FILTER(NOW() - ?n > LENGTH) }",
+        "MINUS { ?x :due ?e FILTER(NOW() + LENGTH >= ?e) }",
+        "{ FILTER(true) } UNION { ?x :due ?e FILTER(NOW() - ?e > LENGTH) }",
+        "{ SELECT ?x (COUNT(*) AS ?n) { ?x :due ?e FILTER(?e - NOW() < LENGTH) } GROUP BY ?x }",
+        "FILTER(IF(NOW() - ?d > LENGTH, true, ?x = :b))",
+        "BIND(NOW() - LENGTH AS ?then) FILTER(?then >= ?d || ?x = :c)",
+    ],
+)
+def test_tests_of_the_time_may_be_anywhere(form: str) -> None:
+    query = f"SELECT ?x ?n {{ ?x :due ?d {form} }}".replace("LENGTH", length("0.25"))
+    for output in ("istream", "changes"):
+        system = squall.compile(PREFIX + query, lexer="sparql", window="RANGE 10s", output=output)
+        for planner in PLANNERS:
+            assert_as_oracle(system, list(squall.run(squall.plan(system, planner), EVENTS)), EVENTS)
+
+
+@pytest.mark.parametrize("months", [1, 13, -1])
+def test_months_are_those_of_the_calendar(months: int) -> None:
+    """A month after the 28th of January and after the 29th is the same day: so the sum is not monotone in the hour."""
+    hour, day = 3_600_000, 24 * 3_600_000
+    added = literal(f"{'-' * (months < 0)}P{abs(months)}M", f"{XSD}yearMonthDuration")
+    start, end = 24 * day, 62 * day
+    for limit in range(start, end + 40 * day, 101 * hour):
+        compared = date_time(limit + (365 * day if months > 12 else 0) - (40 * day if months < 0 else 0))
+        call = Call("http://www.w3.org/ns/sparql#plus", (Call("http://www.w3.org/ns/sparql#now", ()), added))
+        operands = time_operands(Call(iri_of_test("greater-than-or-equal"), (call, compared)))
+        assert operands is not None
+        (minus, _) = operands
+        terms = [value_of("subtract", *minus.arguments), added]
+
+        def is_reached(time: int, compared: Term = compared) -> bool:
+            return bool(
+                functions.lookup(iri_of_test("greater-than-or-equal")).body(
+                    value_of("plus", date_time(time), added), compared
+                )
+            )
+
+        intervals = list(true_intervals(terms, is_reached, start, end, 0))
+        for time in range(start, end, hour):
+            assert any(first <= time < last for first, last in intervals) == is_reached(time)
+
+
+def value_of(name: str, *arguments: Any) -> Any:
+    return functions.lookup(f"http://www.w3.org/ns/sparql#{name}").body(*arguments)
+
+
+@pytest.mark.parametrize("condition", ["NOW() - ?d > NOW() - ?e", "HOURS(NOW()) = 5", "NOW() * 2 > ?d"])
+def test_other_tests_have_one_time(condition: str) -> None:
+    """They are true since the solution holds, or not, and `squall check` says it."""
+    text = f"{PREFIX}SELECT ?x {{ ?x :due ?d ; :on ?e FILTER({condition}) }}"
+    assert "single-evaluation" in [finding.code for finding in lint(text, lexer="sparql")]
 
 
 @pytest.mark.parametrize(
@@ -218,4 +302,4 @@ def test_programs_with_deadlines_agree_with_the_oracle(planner: str, many: int) 
 
 
 def _has_deadline(rule: System) -> bool:
-    return any(isinstance(part, Filter) and NOW in part.expression.arguments for part in rule.predicates)
+    return any(isinstance(part, Filter) and time_operands(part.expression) for part in rule.predicates)

@@ -39,7 +39,7 @@ class Function:
         truth: Whether it is a truth function, that is, a test.
         timed: Whether its first argument is the time of the solution (integer ms; `squall.rdf.ALWAYS` for static data).
         pure: Whether equal arguments give equal results, without side effects. A function that logs is not pure.
-        compares: Whether it compares two values. The result of a comparison with the time changes only where the time
+        compares: Whether it compares values. The result of a comparison with the time changes only where the time
             passes the other value (`squall.functions.deadlines`).
         nests: Whether it creates terms of its arguments. Since a rule that reads its own conclusions might not
             terminate then, their depth is limited (`squall.rdf.compounds.depth`).

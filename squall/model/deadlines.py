@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from squall import functions
-from squall.functions.deadlines import is_time, time_operands
+from squall.functions.deadlines import moves_time, time_operands
 from squall.model.expressions import Bind, Call, Expression, Filter, Predicate
 from squall.model.patterns import FactPattern, Variable
 from squall.model.reading import variables
@@ -49,7 +49,8 @@ def _before_binding(test: Filter, earlier: Sequence[Predicate]) -> tuple[int, Fi
     """Returns a test of the time itself with its place among the earlier predicates; or the test at its own place, if
     it is no test of a deadline, or needs what they bind.
     """
-    times = {part.variable: part.expression for part in earlier if isinstance(part, Bind) and is_time(part.expression)}
+    bindings = [part for part in earlier if isinstance(part, Bind)]
+    times = {part.variable: part.expression for part in bindings if moves_time(part.expression)}
     arguments = tuple(_substituted(argument, times) for argument in test.expression.arguments)
     direct = replace(test, expression=replace(test.expression, arguments=arguments))
     needed_variables = set(variables(direct.expression))
@@ -65,7 +66,7 @@ def _may_follow(predicate: Predicate, needed_variables: set[Variable]) -> bool:
     """Returns whether a predicate may also come behind a test that needs some variables."""
     match predicate:
         case Bind(variable=variable, expression=expression):
-            return variable not in needed_variables and (is_time(expression) or is_pure(expression))
+            return variable not in needed_variables and (moves_time(expression) or is_pure(expression))
         case Filter(expression=expression):
             return is_pure(expression) or time_operands(expression) is not None
         case _:

@@ -143,6 +143,8 @@ MEMBERS: Members = (
     *defined("BOUND", "bound", _bound, 1, 1, "the variable is bound", test=_is_bound, strict=True),
     *defined("IF", "if", _if, 3, 3, "the second if the first is true, the third if it is false"),
     *defined("COALESCE", "coalesce", _coalesce, 0, None, "the first that is no error"),
-    *defined("IN", "in", _in, 1, None, "the first equals one of the others", test=_is_in),
-    *defined("NOT IN", "not-in", _not_in, 1, None, "the first equals none of the others", test=_is_not_in),
+    *defined("IN", "in", _in, 1, None, "the first equals one of the others", test=_is_in, compares=True),
+    *defined(
+        "NOT IN", "not-in", _not_in, 1, None, "the first equals none of the others", test=_is_not_in, compares=True
+    ),
 )

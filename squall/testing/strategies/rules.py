@@ -9,6 +9,7 @@ from itertools import product
 from hypothesis import strategies as st
 
 from squall.functions.jena import function_iri
+from squall.functions.sparql.names import SPARQL, test_iri
 from squall.functions.values import date_time
 from squall.model import (
     Ask,
@@ -17,6 +18,7 @@ from squall.model import (
     Consequence,
     Construct,
     Delete,
+    Expression,
     Filter,
     Insert,
     Joinable,
@@ -26,7 +28,7 @@ from squall.model import (
     System,
     Variable,
 )
-from squall.rdf import Term, iri
+from squall.rdf import XSD, Term, iri, literal
 from squall.testing.strategies.joinables import (
     bodies,
     drawn_of,
@@ -43,13 +45,41 @@ from squall.testing.strategies.vocabulary import BASE, LEVELS, LITERALS, NODES, 
 
 NOW = Call(function_iri("now"), ())
 _COMPARISONS = ("lessThan", "greaterThan", "le", "ge", "equal", "notEqual")
-DEADLINES = st.builds(
-    lambda name, time, swapped: Filter(Call(function_iri(name), (time, NOW) if swapped else (NOW, time))),
-    st.sampled_from(_COMPARISONS),
-    st.integers(0, 20).map(date_time),
-    st.booleans(),
+_SPARQL_COMPARISONS = (
+    "less-than",
+    "greater-than",
+    "less-than-or-equal",
+    "greater-than-or-equal",
+    "equals",
+    "not-equals",
 )
-"""Tests that are true from a time on, until a time, or at a time."""
+
+
+def _arithmetic(name: str, left: Expression, right: Expression) -> Call:
+    return Call(SPARQL + name, (left, right))
+
+
+def _comparison(function: str, pair: tuple[Expression, Expression], swapped: bool) -> Filter:
+    return Filter(Call(function, pair[::-1] if swapped else pair))
+
+
+_TIMES = st.integers(0, 20).map(date_time)
+_LENGTHS = st.sampled_from(
+    [literal(f"{sign}PT0.00{number}S", XSD + "dayTimeDuration") for number in range(6) for sign in ("", "-")]
+)
+_COMPARED_TIMES = st.one_of(
+    st.tuples(st.just(NOW), _TIMES),
+    st.tuples(st.builds(_arithmetic, st.sampled_from(("plus", "subtract")), st.just(NOW), _LENGTHS), _TIMES),
+)
+_COMPARED_LENGTHS = st.one_of(
+    st.tuples(st.builds(_arithmetic, st.just("subtract"), st.just(NOW), _TIMES), _LENGTHS),
+    st.tuples(st.builds(_arithmetic, st.just("subtract"), _TIMES, st.just(NOW)), _LENGTHS),
+)
+DEADLINES = st.one_of(
+    st.builds(_comparison, st.sampled_from(_COMPARISONS).map(function_iri), _COMPARED_TIMES, st.booleans()),
+    st.builds(_comparison, st.sampled_from(_SPARQL_COMPARISONS).map(test_iri), _COMPARED_LENGTHS, st.booleans()),
+)
+"""Tests that are true from a time on, until a time, or at a time: of the time, or of a sum or difference with it."""
 
 
 @st.composite
