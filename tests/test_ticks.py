@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.contracts import Options
-from squall.errors import UsageError
+from squall.errors import BuilderError, UsageError
 from squall.functions.values import date_time
 from squall.rdf import ALWAYS, Event, Triple, iri
 from squall.streams import Sources, open_source, open_static
@@ -23,6 +23,7 @@ from squall.streams.clock import VirtualClock, WallClock
 from squall.streams.dead_letters import RunLedger
 from squall.streams.sources.ticks import TickSource
 from tests.conftest import Squall
+from tests.test_time import Scripted
 
 
 def tick(time: int, stream: str = "") -> Event:
@@ -111,6 +112,35 @@ def test_a_live_source_that_resumes_has_what_it_has_missed() -> None:
     batches = list(source.batches())
     assert [event.time for batch in batches for event in batch] == list(range(90_000, 100_001))
     assert max(map(len, batches)) < 1000
+
+
+@pytest.mark.parametrize("stamps", [False, True])
+def test_a_live_source_ends_with_the_others(stamps: bool, tmp_path: Path) -> None:
+    """The others are a file, and a source that the test ends; one of itself goes on."""
+    (tmp_path / "in.ntt").write_text(ORDERS)
+    scripted, began = Scripted(idle=0), time.monotonic()
+    sources = Sources(
+        [open_source(f"{tmp_path}/in.ntt"), live("tick:20ms?idle=0"), scripted], WallClock() if stamps else None, 10
+    )
+    ticks = 0
+    for batch in sources:
+        ticks += sum(event.facts[0][0] == tick(0).facts[0][0] for event in batch if event.facts)
+        if ticks >= 3:
+            scripted.end()
+    assert ticks >= 3
+    assert time.monotonic() - began < 60
+    alone = live("tick:20ms?until=2100-01-01T00:00:00Z")
+    assert not alone.ends_with_others
+
+
+@pytest.mark.spark
+@pytest.mark.more
+def test_spark_refuses_a_clock_beside_files_that_it_reads(tmp_path: Path) -> None:
+    (tmp_path / "orders.ntt").write_text(ORDERS)
+    plan = squall.plan(squall.compile(COUNTS, lexer="sparql"))
+    sources = Sources([open_source(uri) for uri in (f"{tmp_path}/orders.ntt", "tick:1s")])
+    with pytest.raises(BuilderError, match=r"`tick:1s` does not end with `.*orders.ntt`"):
+        list(squall.build(plan, "spark").run(sources))
 
 
 def test_a_live_source_can_be_stopped_while_it_waits() -> None:

@@ -42,6 +42,7 @@ from squall.plan.seeds import FIXED_SEED, with_seed
 from squall.rdf import ALWAYS, Event
 from squall.streams import Source, Sources
 from squall.streams.sources.files import Stoppable
+from squall.streams.sources.merge import ends_with_others
 from squall.streams.sources.reordering import original
 
 if TYPE_CHECKING:
@@ -207,6 +208,7 @@ class Run:
         documents = [document_of(source, executor_source) for source in spark_sources]
         live = is_live(batches)
         driver_inputs = _rest(batches, spark_sources)
+        _check_end(driver_inputs, spark_sources)
         if driver_inputs is not None:
             spool = self._spooled(driver_inputs, live)
             documents.append(Document(str(spool.files), folder=True, spooled=True))
@@ -238,6 +240,20 @@ def _rest(batches: Iterable[Sequence[Event]], spark_sources: Sequence[Source]) -
     ledgers = [batches.ledgers[number] for number in numbers] if batches.ledgers else []
     sources = [batches.sources[number] for number in numbers]
     return Sources(sources, batches.clock, batches.heartbeat, ledgers) if sources else None
+
+
+def _check_end(driver_inputs: Sources | ReplayedBatches | None, spark_sources: Sequence[Source]) -> None:
+    """Raises BuilderError if a source of the driver is to end with sources of which only Spark knows when they end."""
+    sources = driver_inputs.sources if isinstance(driver_inputs, Sources) else ()
+    if sources and all(map(ends_with_others, sources)) and spark_sources and not any(map(_is_live, spark_sources)):
+        raise BuilderError(
+            f"`{sources[0].uri}` does not end with `{spark_sources[0].uri}`, which Spark reads by itself",
+            hint="say where it ends: `tick:1s?until=2026-01-01T00:00:00Z`",
+        )
+
+
+def _is_live(source: Source) -> bool:
+    return source.live
 
 
 def _check_streaming_frames(inputs: Inputs) -> None:

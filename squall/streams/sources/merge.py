@@ -275,11 +275,11 @@ class Sources:
         """Yields events with the time of their arrival, and heartbeats in between."""
         inbox = Inbox(self.clock)
         readers = [ReaderThread(number, tracked, inbox) for number, tracked in enumerate(self._tracked)]
-        open_count = len(readers)
+        has_ended = [False] * len(readers)
         patience = min(self.heartbeat, self._max_wait_ms or self.heartbeat)
         deadline = self.clock.now() + patience
         try:
-            while open_count:
+            while not all(has_ended):
                 deadline = min(deadline, deadline if self.wake_time is None else self.wake_time())
                 received = inbox.take(deadline)
                 now = self.clock.now()
@@ -288,7 +288,8 @@ class Sources:
                 if received is not None:
                     self._forward_batch(received.number, received.offset)
                     readers[received.number].release()
-                    open_count -= received.batch is None
+                    has_ended[received.number] = received.batch is None
+                    self._stop_followers(has_ended)
                     stamped = [event._replace(time=now) for event in received.batch or () if has_facts(event)]
                 if stamped or now >= deadline:
                     yield stamped or (rdf.heartbeat(now),)
@@ -311,7 +312,7 @@ class Sources:
                     latest = max(latest, batch[-1].time)
                     yield batch
                     deadline = self.clock.now() + self.heartbeat
-                elif _have_ended(cursors, paused):
+                elif self._has_come_to_end(cursors, paused):
                     return
                 self.arrived = None
                 watermark = _watermark(cursors)
@@ -329,6 +330,20 @@ class Sources:
         finally:
             for cursor in live.values():
                 cursor.reader.stop()
+
+    def _has_come_to_end(self, cursors: Sequence[Cursor], paused: bool) -> bool:
+        """Returns whether no more events come, and stops the sources that end with the others."""
+        self._stop_followers(cursor.ended for cursor in cursors)
+        return _have_ended(cursors, paused)
+
+    def _stop_followers(self, ended: Iterable[bool]) -> None:
+        """Stops the sources that end with the others (``tick:1s``), if those have ended. ended: which ones have."""
+        states = [(original(source), has_ended) for source, has_ended in zip(self.sources, ended, strict=True)]
+        followers = [source for source, _ in states if ends_with_others(source)]
+        if followers and len(followers) < len(states) and all(end for source, end in states if source not in followers):
+            for source in followers:
+                if isinstance(source, Stoppable):
+                    source.stop()
 
     @property
     def _is_paused(self) -> bool:
@@ -401,6 +416,11 @@ class ObservedSources(Sources):
         for batch in super().__iter__():
             on_events(batch)
             yield batch
+
+
+def ends_with_others(source: Source) -> bool:
+    """Returns whether a source ends when all others have ended, and has no end of its own (``tick:1s``)."""
+    return getattr(original(source), "ends_with_others", False)
 
 
 def _checked_sources(sources: Any) -> tuple[Source, ...]:

@@ -30,12 +30,14 @@ class TickSource:
 
     With ``from`` and ``until`` (integer ms, or ISO 8601) it is bounded, and has the multiples in [from, until]. Without
     ``from`` it is live: each event comes when the system's clock has reached its time, until ``until`` or until the run
-    is stopped. A run that resumes gets the events that it has missed. Further options: ``stream`` (an IRI) and ``idle``
-    (ms).
+    is stopped. Without ``until`` it ends when all other sources of the run have ended, if there are any. A run that
+    resumes gets the events that it has missed. Further options: ``stream`` (an IRI) and ``idle`` (ms).
 
     Attributes:
         period: The period in integer ms.
         begin: The time (integer ms) of the first event, or None: it is the next multiple when reading begins.
+        ends_with_others: Whether it ends when all sources have ended that do not
+            (`squall.streams.sources.merge.Sources`).
         end: The time (integer ms) up to which there are events.
     """
 
@@ -58,6 +60,7 @@ class TickSource:
         if begin is not None and end is not None and begin > end:
             raise UsageError(f"`{self.uri}` ends before it begins", hint="`from` has to be earlier than `until`")
         self.begin = None if begin is None else -(-begin // self.period) * self.period
+        self.ends_with_others = self.live and end is None
         self.end = FOREVER - 1 if end is None else end
         self.earliest = ALWAYS if self.begin is None else self.begin
         self.idle = address.milliseconds("idle", 5000)
