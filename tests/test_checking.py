@@ -753,6 +753,43 @@ def test_patterns_of_events_that_are_not_bounded(where: str, stored: str | None)
     )
 
 
+@pytest.mark.parametrize(
+    ("lexer", "pattern", "reasons"),
+    [
+        ("ctsparql", "{ ?a :p 1 } AS ?x SEQ { ?a :p 2 } AS ?y WITHIN 9s FILTER(before(?x, ?y))", []),
+        ("ctsparql", "{ ?a :p 1 } AS ?x SEQ { ?a :p 2 } AS ?y WITHIN 9s FILTER(before(?y, ?x))",
+         ["`before(?y, ?x)`", "the place of `{ ?a :p 2 } AS ?y` in its sequence"]),
+        ("ctsparql", "{ ?a :p 1 } AS ?x SEQ { ?a :p 2 } AS ?y WHEN (end(?y) - end(?x) > 9000) WITHIN 9s",
+         ["`end(?y) - end(?x) > 9000`"]),
+        ("ctsparql", "{ ?a :p 1 } AS ?x SEQ { ?a :p 2 } AS ?y WHEN (end(?y) - end(?x) >= 9000) WITHIN 9s", []),
+        ("ctsparql", "{ ?a :p 1 } AS ?x SEQ { ?a :p 2 } AS ?y AFTER 5s WITHIN 9s FILTER(start(?x) + 5000 > end(?y))",
+         ["`start(?x) + 5000 > end(?y)`"]),
+        ("ctsparql", "{ ?a :p 1 } AS ?x SEQ { ?a :p 2 } AS ?y BEFORE 5s WITHIN 9s FILTER(start(?x) + 5000 < end(?y))",
+         ["`start(?x) + 5000 < end(?y)`"]),
+        ("ctsparql", "{ ?a :p 1 } AS ?x SEQ { ?a :p 2 } AS ?y WITHIN 9s FILTER(start(?x) > 7 && end(?y) <= 7)",
+         ["`start(?x) > 7`", "`end(?y) <= 7`"]),
+        ("ctsparql", "{ ?a :p 1 } AS ?x SEQ { ?a :p 2 } AS ?y WITHIN 9s FILTER(before(?y, ?x) || start(?x) > 7)", []),
+        ("ctsparql", "{ { ?a :p 1 } AS ?x SEQ { ?a :p 2 } AS ?y } AS ?xy SEQ { ?a :p 3 } AS ?z WITHIN 9s "
+         "FILTER(during(?z, ?xy))", ["`during(?z, ?xy)`"]),
+        ("ctsparql", "{ ?a :p 1 } AS ?x SEQ { ?a :p 2 } AS ?y WITHIN 9s AND { ?a :p 2 } AS ?y SEQ { ?a :p 1 } AS ?x "
+         "WITHIN 9s", ["the place of `{ ?a :p 1 } AS ?x` in its sequence"]),
+        ("ctsparql", "{ ?a :p 1 } AS ?x SEQ { ?a :p 2 } WITHIN 9s AND { ?a :p 1 } AS ?x SEQ { ?a :p 3 } WITHIN 9s", []),
+        ("ctsparql", "{ ?a :p 1 } AS ?x SEQ { ?a :p ?v } AS ?y WITHIN 9s FILTER(?v < ?a && ?a < ?v)", []),
+        ("rspql", "EVENT ?x ON :w { ?a :p 1 } EVENT ?y ON :w { ?a :p 2 } MATCH ?x SEQ ?y WITHIN 9s . "
+         "FILTER(after(?x, ?y))", ["`after(?x, ?y)`"]),
+    ],
+)  # fmt: skip
+def test_patterns_over_time_whose_times_exclude_each_other(lexer: str, pattern: str, reasons: list[str]) -> None:
+    stream = "FROM NAMED WINDOW :w ON :s [RANGE PT9S]" if lexer == "rspql" else "FROM STREAM :s"
+    findings = [
+        finding
+        for finding in lint(f"PREFIX : <http://example.org/>\nSELECT * {stream} {{ {pattern} }}", lexer=lexer)
+        if finding.code != "unbounded-sequence"
+    ]
+    assert [finding.code for finding in findings] == ["step-never-matches"] * bool(reasons)
+    assert all(reason in finding.message for finding in findings for reason in reasons), findings
+
+
 # How findings are reported
 
 

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 from hypothesis import assume
+from hypothesis import strategies as st
 
 import squall
+from squall.checking import lint
 from squall.errors import SquallError
 from squall.model import Variable
 from squall.model.windows import duration
@@ -153,3 +155,34 @@ def test_matches_are_those_of_the_enumeration(planner: str, many: int) -> None:
         return outputs
 
     hold_with_outputs(law, many, 0.15, pattern=patterns(with_intervals=False), events=events_strategy())
+
+
+@examples(60)
+def test_no_pattern_matches_whose_times_exclude_each_other(many: int) -> None:
+    """What `squall check` says of a pattern with conditions on its times holds in any stream."""
+
+    def law(pattern: Occurrence, tests: list[tuple[str, int, int]], events: list[Event]) -> Sequence[object]:
+        names = names_of(pattern)
+        assume(is_named_well(pattern) and len(names) > 1)
+        drawn = (test.format(names[first % len(names)], names[second % len(names)]) for test, first, second in tests)
+        text = f"SELECT * WHERE {{ {text_of(pattern)} FILTER({' && '.join(drawn)}) }}"
+        try:
+            system = squall.compile(text, lexer="ctsparql")
+        except SquallError as error:
+            assume(not any(reason in str(error) for reason in REFUSED))
+            raise
+        findings = [finding for finding in lint(text, lexer="ctsparql") if finding.code == "step-never-matches"]
+        assert not findings or not list(squall.run(squall.plan(system), events))
+        return findings
+
+    numbers = st.integers(0, 3)
+    hold_with_outputs(
+        law, many, 0.02, pattern=patterns(with_intervals=False), events=events_strategy(),
+        tests=st.lists(st.tuples(st.sampled_from(TESTS_OF_TIMES), numbers, numbers), min_size=2, max_size=4),
+    )  # fmt: skip
+
+
+TESTS_OF_TIMES = (
+    "before({0}, {1})", "overlaps({0}, {1})", "during({0}, {1})", "meets({0}, {1})", "end({0}) - start({1}) > 3",
+    "start({0}) + 2 <= end({1})", "duration({0}) >= 2", "start({0}) = end({1})", "end({0}) < 4",
+)  # fmt: skip

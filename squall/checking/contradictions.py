@@ -15,11 +15,12 @@ from squall.functions.sparql.names import test_iri
 from squall.functions.values import number
 from squall.model import Call, Expression, Filter, System, Variable
 
-_SIGNS = {
+SIGNS = {
     f"{JENA}lessThan": "<", f"{JENA}le": "<=", f"{JENA}greaterThan": ">", f"{JENA}ge": ">=", f"{JENA}equal": "=",
     test_iri("less-than"): "<", test_iri("less-than-or-equal"): "<=", test_iri("greater-than"): ">",
     test_iri("greater-than-or-equal"): ">=", test_iri("equals"): "=",
 }  # fmt: skip
+"""The comparisons of numbers, by their functions."""
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
@@ -71,19 +72,19 @@ class _Limit(NamedTuple):
 def _limits(system: System) -> Iterator[_Limit]:
     for predicate in system.predicates:
         for call in conjuncts(predicate.expression) if isinstance(predicate, Filter) else ():
-            if call.function in _SIGNS and call.origin is not None:
-                yield from _limit(call, _SIGNS[call.function], call.origin)
+            if call.function in SIGNS and call.origin is not None:
+                yield from _limit(call, SIGNS[call.function], call.origin)
 
 
 def _limit(call: Call, sign: str, origin: Origin) -> Iterator[_Limit]:
     first, second = call.arguments
     for variable, constant, turned in ((first, second, sign), (second, first, _MIRRORED[sign])):
-        value = _fraction(constant)
+        value = fraction(constant)
         if isinstance(variable, Variable) and value is not None:
             yield _Limit(variable, turned, value, origin)
 
 
-def _fraction(expression: Expression) -> Fraction | None:
+def fraction(expression: Expression) -> Fraction | None:
     """Returns the number that a constant denotes, if it is finite."""
     value = number(expression) if isinstance(expression, str) else None
     if value is None or (isinstance(value.value, float) and not isfinite(value.value)):
