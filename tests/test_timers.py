@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from queue import Queue
+from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -266,16 +267,25 @@ def test_engines_agree_on_timers(builder: str) -> None:
 
 # Against a simulation, for any cut into batches
 
-_SET, _CANCEL = iri("http://example.org/set"), iri("http://example.org/cancel")
 _NAMES = [iri(f"http://example.org/{name}") for name in "abc"]
 COMMANDS = """
-INSERT { GRAPH <urn:x-squall:timers> { ?t timer:at ?when } } WHERE { ?t :set ?when } ;
-DELETE { GRAPH <urn:x-squall:timers> { ?t timer:at ?when } } WHERE { ?t :cancel ?when } ;
+INSERT { GRAPH <urn:x-squall:timers> { ?t timer:at ?when } } WHERE { ?t :setAt ?when } ;
+DELETE { GRAPH <urn:x-squall:timers> { ?t timer:at ?when } } WHERE { ?t :cancelAt ?when } ;
+INSERT { GRAPH <urn:x-squall:timers> { ?t timer:after ?length } } WHERE { ?t :setAfter ?length } ;
+DELETE { GRAPH <urn:x-squall:timers> { ?t timer:after ?length } } WHERE { ?t :cancelAfter ?length } ;
 DELETE { GRAPH <urn:x-squall:timers> { ?t timer:fired ?true } }
 WHERE { GRAPH <urn:x-squall:timers> { ?t timer:fired ?true } }
 """
-Command = tuple[int, Term, bool, int]
-"""The time of a command, the timer, whether it is set, and for when."""
+
+
+class Command(NamedTuple):
+    """A command of a stream: it sets or cancels a timer for a time, or for a length of time (both integer ms)."""
+
+    time: int
+    name: Term
+    action: str
+    kind: str
+    value: int
 
 
 def simulated(commands: Sequence[Command]) -> list[tuple[int, Term]]:
@@ -285,14 +295,20 @@ def simulated(commands: Sequence[Command]) -> list[tuple[int, Term]]:
     """
     # In one piece: the steps of an instant, in order.
     firings: list[tuple[int, Term]] = []
-    timers, marks, new_marks = set[tuple[Term, int]](), set[Term](), set[Term]()
+    timers = dict[tuple[Term, str, int], int]()
+    marks, new_marks = set[Term](), set[Term]()
     for now in range(60):
-        taken = [command for command in commands if command[0] == now - 1]
-        timers -= {(name, due) for _, name, is_set, due in taken if not is_set}
-        timers |= {(name, due) for _, name, is_set, due in taken if is_set}
-        due_now = {(name, due) for name, due in timers if due <= now}
-        timers -= due_now
-        before, marks = marks, (marks - new_marks) | {name for name, _ in due_now}
+        taken = [command for command in commands if command.time == now - 1]
+        for command in sorted(taken, key=lambda command: command.action == "set"):
+            if command.action == "cancel":
+                timers.pop(command[1:2] + command[3:], None)
+            else:
+                start = command.time if command.kind == "After" else 0
+                timers.setdefault(command[1:2] + command[3:], start + command.value)
+        due_now = [timer for timer, due in timers.items() if due <= now]
+        for timer in due_now:
+            del timers[timer]
+        before, marks = marks, (marks - new_marks) | {name for name, *_ in due_now}
         new_marks = marks - before
         firings += sorted((now, name) for name in new_marks)
     return firings
@@ -302,19 +318,35 @@ def simulated(commands: Sequence[Command]) -> list[tuple[int, Term]]:
 def _commands(draw: st.DrawFn) -> list[Command]:
     commands = draw(
         st.lists(
-            st.tuples(st.integers(0, 20), st.sampled_from(_NAMES), st.booleans(), st.integers(0, 30)),
+            st.builds(
+                Command, st.integers(0, 20), st.sampled_from(_NAMES), st.sampled_from(["set", "set", "cancel"]),
+                st.sampled_from(["At", "After"]), st.integers(0, 30),
+            ),
             max_size=12,
             unique_by=lambda command: command[1:],  # an update acts once on what stays
         )
-    )
+    )  # fmt: skip
     return sorted(commands)
 
 
 def _events(commands: Sequence[Command]) -> list[Event]:
     return [
-        Event(time, (Triple(name, _SET if is_set else _CANCEL, date_time(due)),))
-        for time, name, is_set, due in commands
+        Event(
+            command.time,
+            (Triple(command.name, iri(f"http://example.org/{command.action}{command.kind}"), _value(command)),),
+        )
+        for command in commands
     ]
+
+
+def _verb(command: Command) -> Term:
+    return iri(f"http://example.org/{command.action}{command.kind}")
+
+
+def _value(command: Command) -> Term:
+    if command.kind == "At":
+        return date_time(command.value)
+    return literal(f"PT{command.value / 1000:.3f}S", XSD + "duration")
 
 
 @given(_commands(), st.sampled_from(PLANNERS), st.lists(st.integers(0, 12), max_size=4))
