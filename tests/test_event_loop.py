@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -576,3 +578,19 @@ def test_a_join_makes_few_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(Dataflow, "apply", counting)
     assert len(output_rows(job(PAIRS + OPEN, tuning=tuning).run([events]))) == size**2 + size
     assert max(sizes) == tuning.first_join_part * size
+
+
+def test_the_state_of_a_job_is_freed_with_its_last_reference() -> None:
+    """No reference cycle keeps it until the collector runs, which a program with large states may have switched off."""
+    plan = squall.plan(
+        squall.compile("SELECT * { ?x :p ?y . ?y :p ?z }", lexer="sparql", prefixes={"": "http://example.org/"})
+    )
+    gc.disable()
+    try:
+        job = squall.build(plan, "iterator")
+        assert list(job.run([stream("1 :a :p :b\n2 :b :p :c")]))
+        freed = weakref.ref(job)
+        del job
+        assert freed() is None
+    finally:
+        gc.enable()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+from weakref import proxy
 
 from squall.builders.runtime.memory_limit import MAX_SHARE_BETWEEN_BATCHES
 from squall.builders.runtime.plan_choice import PlanChoice, plan_for
@@ -36,7 +37,7 @@ class Adaptation:
     """
 
     def __init__(self, event_loop: EventLoop) -> None:
-        self.event_loop = event_loop
+        self.event_loop: EventLoop = proxy(event_loop)  # which owns this: its state is freed as soon as nobody has it
         self.choice = PlanChoice(event_loop.options.replan, time.process_time)
         """When the run looks for better plans while memory suffices."""
         self.changes: list[PlanChange] = []
