@@ -80,15 +80,6 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("where", "message", "hint"), REFUSED, ids=[where for where, *_ in REFUSED])
-def test_refused(where: str, message: str, hint: str) -> None:
-    with pytest.raises(SquallError) as caught:
-        squall.compile(f"{PREFIX}SELECT * FROM STREAM :s [RANGE 5s] WHERE {{ {where} }}", lexer="cqels")
-    assert message in str(caught.value)
-    assert hint in str(caught.value)
-    assert re.search(r":2:\d+: translation error: ", str(caught.value))
-
-
 BLOCKS = [
     ("STREAM :s [RANGE 5s SLIDE 1s] { ?a :p 1 . ?b :q 2 FILTER(SEQ(?a ; ?b)) }", "not at steps", "[RANGE 10s]"),
     ("STREAM :s [TRIPLES 5] { ?a :p 1 . ?b :q 2 FILTER(SEQ(?a ; ?b)) }", "bounds no sequence", "[RANGE 10s]"),
@@ -118,12 +109,18 @@ BLOCKS = [
 ]
 
 
-@pytest.mark.parametrize(("where", "message", "hint"), BLOCKS, ids=[where for where, *_ in BLOCKS])
-def test_refused_inside_of_streams(where: str, message: str, hint: str) -> None:
+ALL_REFUSED = [("FROM STREAM :s [RANGE 5s] ", *part) for part in REFUSED] + [("", *part) for part in BLOCKS]
+
+
+@pytest.mark.parametrize(
+    ("clause", "where", "message", "hint"), ALL_REFUSED, ids=[where for _, where, *_ in ALL_REFUSED]
+)
+def test_refused(clause: str, where: str, message: str, hint: str) -> None:
     with pytest.raises(SquallError) as caught:
-        squall.compile(f"{PREFIX}SELECT * WHERE {{ {where} }}", lexer="cqels")
+        squall.compile(f"{PREFIX}SELECT * {clause}WHERE {{ {where} }}", lexer="cqels")
     assert message in str(caught.value)
     assert hint in str(caught.value)
+    assert re.search(r":2:\d+: translation error: ", str(caught.value))
 
 
 def test_clauses_of_streams_are_of_sequences() -> None:

@@ -5,37 +5,21 @@ The enumeration is that of `tests/test_sequences.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
-import squall
-from squall.errors import SquallError
 from squall.model import Variable
-from squall.plan import Plan
-from squall.rdf import Event, Term, Triple, iri
+from squall.rdf import Term, iri
 from squall.translators.sparql.time_patterns import Occurrence, Part, Seq, Within
-from tests import in_memory
-from tests.laws import PLANNERS, examples, hold_with_outputs, on_engines
-from tests.test_ctsparql_laws import matches
-from tests.test_sequences import CONDITION, SHOWN, E, V, W, X, Y, Z, events_strategy, expected, step
+from tests.laws import PLANNERS, examples, on_engines
+from tests.named_events import STREAMS, Drawn, hold_by_enumeration, hold_on_engine
+from tests.test_sequences import CONDITION, SHOWN, E, V, W, X, Y, Z, step
 
-STREAMS = {"a": f"{E}s", "b": f"{E}t"}
-"""The stream of the facts of each predicate."""
 SUBJECTS = (X, V, W)
 ABSENT = Variable("n")
 Pattern = tuple[Variable, str, Variable | Term]
 """The subject, the name of the predicate, and the object of an event."""
-
-
-class Drawn(NamedTuple):
-    """A query, and the pattern that it means."""
-
-    text: str
-    pattern: Occurrence
 
 
 @st.composite
@@ -92,48 +76,13 @@ def _text(draw: st.DrawFn, triples: list[Pattern], sequence: str, guard: str, wi
     return f"{shown} WHERE {{ {blocks} FILTER({sequence}){guard} }}"
 
 
-def in_streams(events: list[Event]) -> list[Event]:
-    """Returns the events with the facts of each predicate in a stream of their own."""
-    return [
-        Event(event.time, facts, stream)
-        for event in events
-        for predicate, stream in STREAMS.items()
-        if (facts := tuple(fact for fact in event.facts if _predicate(fact) == predicate))
-    ]
-
-
-def _predicate(fact: object) -> str:
-    assert isinstance(fact, Triple)
-    return fact.predicate.rpartition("/")[2].rstrip(">")
-
-
-def plan_of(text: str, planner: str) -> Plan:
-    try:
-        return squall.plan(squall.compile(text, lexer="cqels"), planner)
-    except SquallError as error:
-        if "this never occurs" not in str(error):
-            raise
-        assume(False)
-        raise
-
-
 @examples(300)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_matches_are_those_of_the_enumeration(planner: str, many: int) -> None:
-    def law(query: Drawn, events: list[Event]) -> Sequence[object]:
-        outputs = list(squall.run(plan_of(query.text, planner), in_streams(events)))
-        assert matches([(out.time, out.fact) for out in outputs]) == expected(query.pattern, events)
-        return outputs
-
-    hold_with_outputs(law, many, 0.15, query=queries(), events=events_strategy())
+    hold_by_enumeration("cqels", queries(), planner, many)
 
 
 @on_engines
 def test_engines_agree(builder: str, number: int) -> None:
-    def law(query: Drawn, events: list[Event], seed: int) -> Sequence[object]:
-        outputs = in_memory.outputs_on(builder, plan_of(query.text, "rete"), in_streams(events), seed, ())
-        assert matches([(out.time, out.fact) for out in outputs]) == expected(query.pattern, events)
-        return list(outputs) if builder == "in memory" else [law]
-
-    hold_with_outputs(law, number, 0.15, query=queries(), events=events_strategy(), seed=st.integers(0, 1000))
+    hold_on_engine("cqels", queries(), builder, number)

@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
 
 import pytest
-from hypothesis import assume
 from hypothesis import strategies as st
 
 import squall
 from squall.checking import lint
 from squall.errors import SquallError
 from squall.model import Variable
-from squall.plan import Plan
-from squall.rdf import Event, Solution
+from squall.rdf import Solution
 from squall.testing.streams import stream
 from squall.translators.sparql.time_patterns import Occurrence, Seq, Step, Within
-from tests import in_memory
-from tests.laws import PLANNERS, examples, hold_with_outputs, on_engines
-from tests.test_cqels_events_laws import STREAMS, in_streams
-from tests.test_ctsparql_laws import braced, matches
-from tests.test_sequences import NAMES, SHOWN, events_strategy, expected, steps
+from tests.laws import PLANNERS, examples, on_engines
+from tests.named_events import STREAMS, Drawn, hold_by_enumeration, hold_on_engine
+from tests.test_ctsparql_laws import braced
+from tests.test_sequences import NAMES, SHOWN, steps
 
 PREFIX = "PREFIX : <http://example.org/>\n"
-
-
-class Drawn(NamedTuple):
-    """A query, and the pattern that it means."""
-
-    text: str
-    pattern: Occurrence
 
 
 SELECTIONS: tuple[tuple[str, str], ...] = (("", ""), ("", ""), ("LAST ", ""), ("", "FIRST "))
@@ -84,36 +72,16 @@ def _predicate(step: Step) -> str:
     return str(pattern.slots[1]).rpartition("/")[2].rstrip(">")  # type: ignore[union-attr]
 
 
-def plan_of(text: str, planner: str) -> Plan:
-    try:
-        return squall.plan(squall.compile(text, lexer="rspql"), planner)
-    except SquallError as error:
-        if "this never occurs" not in str(error):
-            raise
-        assume(False)
-        raise
-
-
 @examples(300)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_matches_are_those_of_the_enumeration(planner: str, many: int) -> None:
-    def law(query: Drawn, events: list[Event]) -> Sequence[object]:
-        outputs = list(squall.run(plan_of(query.text, planner), in_streams(events)))
-        assert matches([(out.time, out.fact) for out in outputs]) == expected(query.pattern, events)
-        return outputs
-
-    hold_with_outputs(law, many, 0.15, query=queries(), events=events_strategy())
+    hold_by_enumeration("rspql", queries(), planner, many)
 
 
 @on_engines
 def test_engines_agree(builder: str, number: int) -> None:
-    def law(query: Drawn, events: list[Event], seed: int) -> Sequence[object]:
-        outputs = in_memory.outputs_on(builder, plan_of(query.text, "rete"), in_streams(events), seed, ())
-        assert matches([(out.time, out.fact) for out in outputs]) == expected(query.pattern, events)
-        return list(outputs) if builder == "in memory" else [law]
-
-    hold_with_outputs(law, number, 0.15, query=queries(), events=events_strategy(), seed=st.integers(0, 1000))
+    hold_on_engine("rspql", queries(), builder, number)
 
 
 # One by one

@@ -298,8 +298,8 @@ def simulated(commands: Sequence[Command]) -> list[tuple[int, Term]]:
     timers = dict[tuple[Term, str, int], int]()
     marks, new_marks = set[Term](), set[Term]()
     for now in range(60):
-        taken = [command for command in commands if command.time == now - 1]
-        for command in sorted(taken, key=lambda command: command.action == "set"):
+        due_commands = [command for command in commands if command.time == now - 1]
+        for command in sorted(due_commands, key=lambda command: command.action == "set"):
             if command.action == "cancel":
                 timers.pop(command[1:2] + command[3:], None)
             else:

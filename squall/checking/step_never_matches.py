@@ -19,6 +19,7 @@ from squall.checking.conditions import conjuncts
 from squall.checking.contradictions import SIGNS, fraction
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Rule
+from squall.checking.unbounded_sequence import occurrence_sources
 from squall.errors import Origin
 from squall.functions.sparql.names import SPARQL
 from squall.model import (
@@ -78,7 +79,7 @@ class _Networks:
         for rule in program.rules:
             if rule.stream:
                 self.makers.setdefault(rule.stream, []).append(rule)
-        reads = (source.iri for rule in program.rules for source in _occurrences(rule.system))
+        reads = (source.iri for rule in program.rules for source in occurrence_sources(rule.system))
         self.streams = frozenset(reads) & self.makers.keys()
 
     def distances(self, system: System) -> Iterator[_Distance]:
@@ -121,15 +122,6 @@ class _Networks:
                         if isinstance(read, Variable) and isinstance(value, Variable):
                             yield from _equal(read, value)
         yield from self.distances(maker.system)
-
-
-def _occurrences(system: System) -> Iterator[Occurrences]:
-    """Yields the streams of occurrences that a system and its parts read."""
-    yield from _inner_sources(system)
-    for part in system.joinables:
-        parts = part.sides if isinstance(part, SequenceJoin) else (part,) if isinstance(part, System) else ()
-        for inner in parts:
-            yield from _occurrences(inner)
 
 
 def _inner_sources(system: System) -> Iterator[Occurrences]:

@@ -25,7 +25,7 @@ def check(program: Program) -> Iterator[Finding]:
     steps = {rule.stream: rule.system for rule in program.rules if rule.stream}
     patterns = set[str]()
     for rule in program.rules:
-        for source in _read(rule.system):
+        for source in occurrence_sources(rule.system):
             query = rule.name.rpartition(" occurrence ")[0] or rule.name
             if source.window.expires or query in patterns:
                 continue
@@ -37,7 +37,7 @@ def check(program: Program) -> Iterator[Finding]:
             yield Finding("unbounded-sequence", WARNING, message, _origin(source, steps) or rule.origin, _HINT)
 
 
-def _read(rule: System) -> Iterator[Occurrences]:
+def occurrence_sources(rule: System) -> Iterator[Occurrences]:
     """Yields the streams of occurrences that a rule reads."""
     for part in walk(rule):
         if isinstance(part, System):
@@ -49,5 +49,5 @@ def _origin(source: Occurrences, steps: Mapping[str, System]) -> Origin | None:
     step = steps.get(source.iri)
     if step is None or step.origin is not None:
         return None if step is None else step.origin
-    places = (_origin(inner, steps) for inner in _read(step))
+    places = (_origin(inner, steps) for inner in occurrence_sources(step))
     return next((place for place in places if place is not None), None)

@@ -93,18 +93,18 @@ def checkout(commit: str) -> Iterator[Path]:
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    asked = arguments(given)
-    if asked.halves:
-        evaluate(asked.work[0], asked.size, asked.halves)
+    options = arguments(given)
+    if options.halves:
+        evaluate(options.work[0], options.size, options.halves)
         os._exit(0)  # at its end, the interpreter would collect what the evaluation has left
     if not shutil.which("valgrind"):
         raise SystemExit("valgrind is not installed (Debian: valgrind)")
-    sizes = {name: asked.size or SIZES.get(name, 3_000) for name in asked.work or SIZES}
-    if not asked.beside:
+    sizes = {name: options.size or SIZES.get(name, 3_000) for name in options.work or SIZES}
+    if not options.beside:
         for name, size in sizes.items():
             print(f"{name}, {size:,} triples: {count(name, size, ROOT) / 1e6:,.1f} million", flush=True)
         return
-    with checkout(asked.beside) as tree:
+    with checkout(options.beside) as tree:
         for name, size in sizes.items():
             before, now = count(name, size, tree), count(name, size, ROOT)
             print(f"{name}, {size:,} triples: {before / 1e6:,.1f} and {now / 1e6:,.1f} million: {now / before:.3f}",

@@ -212,5 +212,5 @@ class Run:
 
 def _is_bound(value: Expression) -> Call:
     """Returns 1 for an expression that has a value, and 0 for another one."""
-    one = calls.call("IF", (calls.call("SAMETERM", (value, value)), integer(1), integer(0)))
-    return calls.call("COALESCE", (one, integer(0)))
+    number = calls.call("IF", (calls.call("SAMETERM", (value, value)), integer(1), integer(0)))
+    return calls.call("COALESCE", (number, integer(0)))

@@ -123,7 +123,7 @@ class _Sequencing:
     def _of_query(self, where: q.Group) -> q.Group:
         """Returns the group of a query, with the pattern of its sequence."""
         blocks: list[_Block] = []
-        others: list[q.Element] = []
+        parts_beside: list[q.Element] = []
         plain = tuple(element for element in where.elements if isinstance(element, q.TriplesBlock))
         for clause in self.streams[1:]:
             hint = "write `STREAM <stream> [RANGE 10s] { ... }` around the events of each stream"
@@ -133,7 +133,7 @@ class _Sequencing:
             assert not isinstance(read, q.PastRange)  # the grammar has none here
             blocks.append(_Block(self.streams[0].stream, read, plain, is_of_query=True))
         else:
-            others += plain
+            parts_beside += plain
         filters: list[q.Filter] = []
         for element in where.elements:
             if isinstance(element, q.StreamWindow) and self._reads_events(element.group):
@@ -143,8 +143,8 @@ class _Sequencing:
             elif isinstance(element, q.Filter):
                 filters.append(element)
             elif not isinstance(element, q.TriplesBlock):
-                others.append(element)
-        return self._group(blocks, filters, others, where)
+                parts_beside.append(element)
+        return self._group(blocks, filters, parts_beside, where)
 
     def _of_block(self, element: q.Element) -> q.Group:
         """Returns a group with the pattern of a sequence whose events are in the block of one stream."""
@@ -163,13 +163,13 @@ class _Sequencing:
         return any(triple.subject in self.events for block in blocks for triple in block.triples)
 
     def _group(
-        self, blocks: Sequence[_Block], filters: Iterable[q.Filter], others: Iterable[q.Element], group: q.Group
+        self, blocks: Sequence[_Block], filters: Iterable[q.Filter], parts_beside: Iterable[q.Element], group: q.Group
     ) -> q.Group:
         """Returns the pattern of the events in these blocks, with what stands beside it."""
         for block in blocks:
             self._read(block)
         self._check_events()
-        guards, beside = [], []
+        guards, filters_beside = [], []
         for condition in (part for element in filters for part in _split(element, self.sequence)):
             event = self._event_of(condition)
             if event is not None:
@@ -177,10 +177,10 @@ class _Sequencing:
             elif self._is_guard(condition):
                 guards.append(condition)
             else:
-                beside.append(condition)
+                filters_beside.append(condition)
         if self.notes.errors:
             return group
-        return q.Group((self._pattern(guards), *others, *beside), group.origin)
+        return q.Group((self._pattern(guards), *parts_beside, *filters_beside), group.origin)
 
     # Events
 
@@ -256,10 +256,10 @@ class _Sequencing:
 
     def _pattern(self, guards: Sequence[q.Filter]) -> q.TimePattern:
         """Returns the pattern. A condition on several events is one of the last of them."""
-        first, *others = (event for event in self.events.values() if event.is_wanted)
+        first, *following = (event for event in self.events.values() if event.is_wanted)
         bound = first.variables
         links = []
-        for event in others:
+        for event in following:
             earlier, bound = bound, bound | event.variables
             ready = [guard for guard in guards if q.mentioned(guard) <= bound and q.mentioned(guard) - earlier]
             occurrence = replace(self._occurrence(event), when=_all_of([guard.expression for guard in ready]))
@@ -281,8 +281,8 @@ class _Sequencing:
 
     def _within(self) -> int | None:
         """Returns the greatest length that the window of the events allows (integer ms), or None."""
-        first, *others = self.events.values()
-        for event in others:
+        first, *following = self.events.values()
+        for event in following:
             if event.range != first.range:
                 hint = "read all events of `SEQ` through windows of one length"
                 message = f"`{event.sequenced.variable}` has another window than `{first.sequenced.variable}`"
@@ -369,8 +369,8 @@ class _Matching:
                 self.notes.fail(f"the event `{event.name}` is in no `MATCH`", event.name.origin, hint)
         chain = self._bounded(chain, match)
         pattern = q.TimePattern((q.Conjunction((q.Conjunct(chain),)),), match.origin)
-        others = (element for element in where.elements if not isinstance(element, q.Event | q.Match))
-        return replace(self.statement, where=q.Group((pattern, *others), where.origin), dataset=self._dataset())
+        parts_beside = (element for element in where.elements if not isinstance(element, q.Event | q.Match))
+        return replace(self.statement, where=q.Group((pattern, *parts_beside), where.origin), dataset=self._dataset())
 
     def _check(self, own: Sequence[q.Event | q.Match]) -> None:
         """Records an error for what is not in the group of the query, or stands there twice."""
@@ -397,12 +397,12 @@ class _Matching:
     # Sequences
 
     def _chain(self, chain: q.EventChain) -> q.Chain:
-        first, *others = chain.operands
+        first, *following = chain.operands
         is_last = first.selection == "LAST"
-        if first.selection and not (is_last and others):
+        if first.selection and not (is_last and following):
             self._refuse(first, "`LAST ?a SEQ ?b`")
         start, links = self._occurrence(first), []
-        for place, operand in enumerate(others):
+        for place, operand in enumerate(following):
             is_of_last = is_last and not place
             if operand.selection not in ("", "FIRST") or (is_of_last and operand.selection):
                 self._refuse(operand, "`?a SEQ FIRST ?b`")
@@ -424,8 +424,8 @@ class _Matching:
             return q.Occurrence(q.Group((pattern,), operand.origin), origin=operand.origin)
         event = self.events.get(operand.of.name)
         if event is None:
-            known = [str(name.name) for name in self.events.values()]
-            hint = did_you_mean(str(operand.of), known) or f"write `EVENT {operand.of} ON <stream> {{ ... }}`"
+            names = [str(name.name) for name in self.events.values()]
+            hint = did_you_mean(str(operand.of), names) or f"write `EVENT {operand.of} ON <stream> {{ ... }}`"
             self.notes.fail(f"there is no event `{operand.of}`", operand.of.origin, hint)
             return q.Occurrence(q.Group())
         self.matched.append(event)
@@ -439,8 +439,8 @@ class _Matching:
 
     def _bounded(self, chain: q.Chain, match: q.Match) -> q.Chain:
         """Returns a sequence with the bound that the windows of its events are."""
-        first, *others = (self._range(event) for event in self.matched)
-        for event, read in zip(self.matched[1:], others, strict=True):
+        first, *ranges = (self._range(event) for event in self.matched)
+        for event, read in zip(self.matched[1:], ranges, strict=True):
             if read != first:
                 message = f"`{event.name}` is on another window than `{self.matched[0].name}`, or one on none"
                 hint = "have all events on streams, or on windows of one length"

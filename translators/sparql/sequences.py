@@ -291,13 +291,13 @@ class TimePatterns:
         condition = None
         if iteration.condition is not None:
             condition = self._tested(iteration.condition, {*shown, *previous}, "WHILE", iteration.origin)
-        taken = set(shown)
+        names = set(shown)
         measures = []
         for measure in iteration.measures:
-            if measure.variable in taken:
+            if measure.variable in names:
                 hint = "give the measure a name of its own"
                 self.state.notes.fail(f"`{measure.variable}` has a value already", measure.origin, hint)
-            taken.add(measure.variable)
+            names.add(measure.variable)
             measures.append(self._measure(measure, shown))
         pattern = time_patterns.Iterated(
             inner.pattern,
