@@ -13,8 +13,6 @@ from itertools import pairwise
 from math import inf
 from typing import Literal, NamedTuple
 
-import networkx as nx
-
 from squall.checking.conditions import conjuncts
 from squall.checking.contradictions import SIGNS, fraction
 from squall.checking.findings import WARNING, Finding
@@ -36,7 +34,7 @@ from squall.model import (
     System,
     Variable,
 )
-from squall.model.windows import SlidingWindow, Window
+from squall.model.windows import Window
 
 _HINT = "no times fulfil all of this: leave a part out, or turn it round"
 
@@ -139,8 +137,8 @@ def _sequence(part: SequenceJoin) -> Iterator[_Distance]:
     if part.max_gap is not None:
         yield _Distance(part.left_end, part.right_start, -part.max_gap, "sequence", part.origin)
     for step, window in _steps(part.left):
-        if isinstance(window, SlidingWindow) and not window.delay:
-            yield _Distance(step, part.right_end, 1 - window.size, "sequence", part.origin)
+        if window.longest_age is not None:
+            yield _Distance(step, part.right_end, -window.longest_age, "sequence", part.origin)
 
 
 def _steps(system: System) -> Iterator[tuple[Variable, Window]]:
@@ -208,6 +206,10 @@ _FACTORS = {f"{SPARQL}plus": 1, f"{SPARQL}subtract": -1}
 
 def _negative_cycle(distances: Sequence[_Distance]) -> list[_Distance]:
     """Returns distances that cannot hold together, in the order of a cycle; none if all can."""
+    if not distances:
+        return []
+    import networkx as nx  # it takes longer to load than all of squall
+
     times = _times(distances)
     graph = nx.DiGraph()
     for distance in distances:
@@ -228,9 +230,11 @@ def _negative_cycle(distances: Sequence[_Distance]) -> list[_Distance]:
 
 def _times(distances: Sequence[_Distance]) -> frozenset[Variable]:
     """Returns the variables that are times, which are integers: those that sequences relate, and what is equal."""
-    equal = nx.Graph([distance[:2] for distance in distances if distance.kind == "equality"])
-    related = {name for distance in distances if distance.kind == "sequence" for name in distance[:2]}
-    return frozenset({_ZERO, *related}).union(*(group for group in nx.connected_components(equal) if group & related))
+    times = {_ZERO, *(name for distance in distances if distance.kind == "sequence" for name in distance[:2])}
+    equalities = [distance for distance in distances if distance.kind == "equality"]
+    while more := {name for same in equalities if not times.isdisjoint(same[:2]) for name in same[:2]} - times:
+        times |= more
+    return frozenset(times)
 
 
 def _finding(rule: Rule, cycle: Sequence[_Distance]) -> Finding:

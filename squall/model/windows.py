@@ -52,6 +52,12 @@ class Window:
         return None
 
     @property
+    def longest_age(self) -> int | None:
+        """How old an event is at most while its facts are valid (integer ms); None if that has no bound, or if the
+        window delays its facts or holds them until its next step."""
+        return None
+
+    @property
     def is_stepped(self) -> bool:
         """Whether the content changes by steps."""
         return False
@@ -163,6 +169,10 @@ class SlidingWindow(Window):
     @property
     def offset(self) -> int:
         return self.delay
+
+    @property
+    def longest_age(self) -> int | None:
+        return None if self.delay else self.size - 1
 
     def validity(self, time: int) -> tuple[int, int]:
         start = time + self.delay
