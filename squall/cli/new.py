@@ -1,9 +1,12 @@
-"""The command ``squall new``: a starting project, with a program, a small stream, and a test that passes."""
+"""The command ``squall new``: a starting project, with a program, a small stream, and a test that passes.
+
+The programs and their cases are files in ``projects``, in a folder for each language.
+"""
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 import cloup
@@ -11,13 +14,17 @@ import cloup
 from squall.cli.options import Command
 from squall.errors import UsageError
 
-_RULES = """# Which rooms are too hot, and which are calm.
-
-@prefix : <http://example.org/> .
-
-[hot:  (?room :degrees ?d) greaterThan(?d, 30) -> (?room :is :Hot)]
-[calm: (?room :degrees ?d) noValue(?room :is :Hot) -> (?room :is :Calm)]
-"""
+_PROJECTS = files("squall.cli") / "projects"
+_LANGUAGES = sorted(folder.name for folder in _PROJECTS.iterdir())
+_WORDS = {
+    "ontology": "ontology derives",
+    "patterns": "patterns match",
+    "queries": "queries answer",
+    "rules": "rules derive",
+}
+"""What programs do, by the names of their files."""
+_STREAM = "http://example.org/readings"
+"""The stream that queries name."""
 
 _INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 _READINGS = "".join(
@@ -25,59 +32,7 @@ _READINGS = "".join(
     for time, room, degrees in ((1000, "hall", 21), (2000, "attic", 34), (3000, "hall", 31))
 )
 
-_CASE = """# a room is calm until it is hot
---- jena ../rules.jena
---- events
-1000 :hall :degrees 21
-3000 :hall :degrees 31
---- expect
-1000 :hall :is :Calm
-3000 :hall :is :Hot
-
-# what was hot does not become calm
---- jena ../rules.jena
---- events
-1000 :attic :degrees 34
-2000 :attic :degrees 20
---- expect
-1000 :attic :is :Hot
-"""
-
-_QUERIES = """# The highest reading of each room in the last ten seconds, and which rooms were hot: every five seconds.
-
-STREAMING { WINDOW [10 Seconds] SLIDE [5 Seconds] }
-
-REGISTER { QUERYID [highest] SPARQL [
-  PREFIX : <http://example.org/>
-  CONSTRUCT { ?room :highest ?highest }
-  WHERE { SELECT ?room (MAX(?d) AS ?highest) WHERE { ?room :degrees ?d } GROUP BY ?room }
-] }
-
-REGISTER { QUERYID [hot] SPARQL [
-  PREFIX : <http://example.org/>
-  CONSTRUCT { ?room :is :Hot }
-  WHERE { ?room :degrees ?d FILTER(?d > 30) }
-] }
-"""
-
-_QUERIES_CASE = """# a room is hot in each window that holds a reading above 30 degrees
---- strider ../queries.strider
---- output rstream
---- events
-1000 :hall :degrees 21
-6000 :hall :degrees 31
-16000 :hall :degrees 20
---- expect
-5000 :hall :highest 21
-10000 :hall :highest 31
-10000 :hall :is :Hot
-15000 :hall :highest 31
-15000 :hall :is :Hot
-20000 :hall :highest 20
-25000 :hall :highest 20
-"""
-
-_TEST = '''"""Holds what the {what} against the cases in {stem}.case."""
+_TEST = '''"""Holds what the {words} against the cases in {stem}.case."""
 
 from pathlib import Path
 
@@ -109,50 +64,33 @@ _README = """# {name}
 """
 
 
-class _Template(NamedTuple):
-    """What is particular to the language of a project.
-
-    Attributes:
-        program: The name of the program's file.
-        text: The program.
-        case: Its case.
-        what: What the program does, in words.
-    """
-
-    program: str
-    text: str
-    case: str
-    what: str
-
-    def files(self, name: str) -> dict[str, str]:
-        """Returns the texts of the files of a project with a name, by their paths."""
-        stem = Path(self.program).stem
-        commands = {
-            "run": f"squall run {self.program} --source readings.ntt --timed",
-            "check": f"squall check {self.program}",
-            "explain": f"squall explain {self.program}",
-            "test": "pytest",
-        }
-        return {
-            "README.md": _README.format(name=name, program=self.program, stem=stem, **commands),
-            self.program: self.text,
-            "readings.ntt": _READINGS,
-            f"tests/{stem}.case": self.case,
-            f"tests/test_{stem}.py": _TEST.format(stem=stem, what=self.what),
-        }
-
-
-_TEMPLATES = {
-    "jena": _Template("rules.jena", _RULES, _CASE, "rules derive"),
-    "strider": _Template("queries.strider", _QUERIES, _QUERIES_CASE, "queries answer"),
-}
+def _files(language: str, name: str) -> dict[str, str]:
+    """Returns the texts of the files of a project in a language, with a name, by their paths."""
+    texts = {file.name: file.read_text(encoding="utf-8") for file in (_PROJECTS / language).iterdir()}
+    (case,) = (file for file in texts if file.endswith(".case"))
+    (program,) = texts.keys() - {case}
+    stem = Path(program).stem
+    source = f"{_STREAM}=readings.ntt" if "@:readings" in texts[case] else "readings.ntt"
+    commands = {
+        "run": f"squall run {program} --source {source} --timed",
+        "check": f"squall check {program}",
+        "explain": f"squall explain {program}",
+        "test": "pytest",
+    }
+    return {
+        "README.md": _README.format(name=name, program=program, stem=stem, **commands),
+        program: texts[program],
+        "readings.ntt": _READINGS,
+        f"tests/{case}": texts[case],
+        f"tests/test_{stem}.py": _TEST.format(stem=stem, words=_WORDS[stem]),
+    }
 
 
 @cloup.command(cls=Command)
 @cloup.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
 @cloup.option(
-    "--language", type=click.Choice(list(_TEMPLATES)), default="jena", show_default=True,
-    help="The language of the program: rules, or continuous queries over windows.",
+    "--language", type=click.Choice(_LANGUAGES), default="jena", show_default=True,
+    help="The language of the program.",
 )  # fmt: skip
 def new(folder: Path, language: str) -> None:
     """Write a starting project into a new folder NAME: a program, a small stream, and a test of the program.
@@ -166,7 +104,7 @@ def new(folder: Path, language: str) -> None:
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UsageError(f"`{folder}` exists already", hint="name a folder that is new, or empty")
-        for place, text in _TEMPLATES[language].files(folder.resolve().name).items():
+        for place, text in _files(language, folder.resolve().name).items():
             path = folder / place
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
