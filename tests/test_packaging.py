@@ -24,6 +24,8 @@ from squall.builders.spark import java
 ROOT = Path(__file__).parent.parent
 STAGES = ("lexers", "translators", "planners", "builders")
 PACKAGED = (".py", ".lark", ".jena", ".properties", ".typed")
+PROJECTS = Path("squall/cli/projects")
+"""The programs with which `squall new` starts, whatever their suffixes."""
 
 PROGRAM = """@prefix : <http://example.org/>.
 [anc: (?a :parent ?b) -> (?a :ancestor ?b)]
@@ -79,7 +81,7 @@ def folders() -> Iterator[Path]:
 
 def packaged() -> set[str]:
     """Returns the files that a distribution has to hold, by their place under ``squall/``."""
-    results = set()
+    results = {str(file.relative_to(ROOT)) for file in (ROOT / PROJECTS).glob("*/*")}
     for folder in set(folders()):
         inside = folder.relative_to(ROOT)
         place = inside if inside.parts[0] == "squall" else Path("squall") / inside
@@ -177,7 +179,7 @@ def test_the_sdist_holds_each_file_once(distributions: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = [name.partition("/")[2] for name in archive.getnames()]
     assert len(names) == len(set(names))
-    under = {str(Path(name)) for name in names if Path(name).suffix in PACKAGED}
+    under = {name for name in names if Path(name).suffix in PACKAGED or PROJECTS in Path(name).parents[1:]}
     placed = {f"squall/{name}" if name.split("/")[0] in STAGES else name for name in under}
     assert placed == packaged()
     assert {"LICENSE", "README.md", "setup.cfg", "pyproject.toml"} <= set(names)
