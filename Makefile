@@ -15,7 +15,7 @@ PYTEST = $(BIN)/python -m pytest -q --numprocesses $(WORKERS) --maxprocesses 4 -
 demo: $(VENV)/.ready            ## rules over 100,000 triples, in process and on Spark, and that both give the same
 	$(BIN)/python docs/demo/run.py
 
-test: $(VENV)/.ready brokers    ## every module, language, builder and law, with few examples: at most 8 minutes on two cores
+test: $(VENV)/.ready brokers    ## every module, language and builder, most laws with few examples: at most 8 minutes on two cores
 	SQUALL_EXAMPLES=few $(PYTEST) -m "not slow and not more"
 
 test-more: $(VENV)/.ready brokers jena  ## a quarter of the examples of the laws, and the tests that take seconds each

@@ -61,6 +61,7 @@ def moves(adaptations: Sequence[BatchAdaptation]) -> int:
     return sum(len(adaptation.changes) for adaptation in adaptations)
 
 
+@pytest.mark.more
 @examples(60)
 def test_any_program_outputs_the_same_whatever_its_plans(many: int) -> None:
     count = 0

@@ -83,6 +83,7 @@ RUNNERS = {
 SLOW = pytest.mark.slow
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", [*list(RUNNERS)[:-1], pytest.param("processes", marks=SLOW)])
 @pytest.mark.parametrize("program", [GRANDPARENTS, pytest.param(REACH, marks=SLOW)], ids=["keys", "one"])
 def test_every_runner_gives_the_same(program: str, name: str) -> None:
@@ -92,6 +93,7 @@ def test_every_runner_gives_the_same(program: str, name: str) -> None:
     assert len(outputs) > 10
 
 
+@pytest.mark.more
 def test_a_repeated_bundle_outputs_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker fails just before its output gets its final name, and then just after; its bundle is retried."""
     from squall.builders.beam import files
@@ -181,6 +183,7 @@ def test_the_root_logger_keeps_its_handlers() -> None:
 # Sources
 
 
+@pytest.mark.more
 def test_a_file_is_read_in_splits_and_dead_letters_have_their_line(tmp_path: Path) -> None:
     lines = [str(triple(f"p{number}", "parent", f"p{number + 1}")) for number in range(300)]
     lines[7] = "one that is broken ."

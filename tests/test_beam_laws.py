@@ -68,7 +68,7 @@ def cut(events: list[Event], cuts: list[int]) -> list[list[Event]]:
     return [events[begin:end] for begin, end in pairwise(places)]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("run", "features"), [(from_files, IN_FILES), (at_once, ALL), (live, ALL), (moved, ALL)])
 @pytest.mark.parametrize("many", [8, pytest.param(100, marks=pytest.mark.slow)])
 def test_any_program(run: Run, features: frozenset[str], many: int) -> None:

@@ -108,6 +108,7 @@ def test_the_steps_of_the_pipeline_have_the_names_that_are_shown(monkeypatch: py
     assert names >= set(steps)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", ["local", "portable"])
 def test_reads_are_put_off_where_a_runner_takes_note_of_that(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The plan keeps running from bundle to bundle."""
@@ -217,6 +218,7 @@ def _in(folder: Path, **options: Any) -> Options:
     return Options(conf=(("temp_location", str(folder)),), **options)
 
 
+@pytest.mark.more
 def test_a_repeated_read_begins_after_the_last_result(tmp_path: Path) -> None:
     """One pipeline fails, and another one begins where it ended."""
     from squall.builders.beam.graph import live_graph

@@ -128,6 +128,7 @@ def test_the_form_of_a_run_names_its_input(form: str, tmp_path: Path, monkeypatc
     assert read == ["events", *[form] * 4]  # the first are static data
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", AGREEING)
 def test_planners_agree(name: str, tmp_path: Path) -> None:
     WORKS[name].write(tmp_path, SIZES.get(name, 400))
@@ -281,6 +282,7 @@ def test_a_failing_run_reports_its_error(tmp_path: Path) -> None:
         measure([sys.executable, "-c", "import time; time.sleep(60)"], tmp_path, limit=0.2)
 
 
+@pytest.mark.more
 @needs_proc
 def test_the_command_prints_and_saves_its_measurements(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state = tmp_path / "figures.json"

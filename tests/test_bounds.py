@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from radon.visitors import ComplexityVisitor  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).parents[1]
@@ -58,6 +59,7 @@ def _has_reason(function: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[st
     return any("# " in line for line in lines[before : first.lineno])
 
 
+@pytest.mark.more
 def test_classes_of_builders_are_small() -> None:
     assert large_classes_of("builders") == []
 
@@ -72,6 +74,7 @@ def modules(folder: str) -> list[Path]:
     return paths
 
 
+@pytest.mark.more
 def test_functions_are_simple_or_say_why_not() -> None:
     folders = ("builders", "lexers", "planners", "squall", "translators")
     paths = [path for folder in folders for path in modules(folder)]

@@ -66,7 +66,7 @@ def said(draw: Random, count: int) -> str:
 STATIC = static(":s0 :in :r0\n:s0 :in :r1\n:s1 :in :r0\n:r0 :at :g\n:r1 :at :g\n:r1 :at :f")
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("many", [3, pytest.param(40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("output", ["istream", "rstream"])
 @pytest.mark.parametrize("window", ["RANGE 20ms", "RANGE 12ms STEP 4ms", "LANDMARK"])

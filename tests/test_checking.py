@@ -687,6 +687,7 @@ def programs() -> Iterator[tuple[str, str, str]]:
                 yield f"{path.stem}: {case.title}", language, prefixed(language, text)
 
 
+@pytest.mark.more
 def test_the_cases_have_no_findings() -> None:
     findings = ((title, codes(lint(text, lexer=lexer))) for title, lexer, text in programs())
     assert {title: reported for title, reported in findings if reported} == {
@@ -699,6 +700,7 @@ def test_the_cases_have_no_findings() -> None:
     }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", rulesets.names())
 def test_rule_sets_have_no_findings(name: str) -> None:
     assert lint(rulesets.path(name)) == ()

@@ -232,6 +232,7 @@ def test_statistics_are_collected_and_used(squall: Squall) -> None:
     assert "~3 rows" in result
 
 
+@pytest.mark.more
 def test_a_run_keeps_the_collector_from_static_data() -> None:
     code = "import gc, sys\nfrom squall import cli\nbefore = gc.get_threshold()\n"
     code += "try: cli.command(['build', 'family.jena', '--source', 'people.ttl'])\nexcept SystemExit: pass\n"
@@ -486,6 +487,7 @@ def _instead(group: str, thing: object) -> Callable[[str, str], Any]:
 # Processes: pipes, signals, start-up
 
 
+@pytest.mark.more
 def test_lines_are_output_as_they_come() -> None:
     run = process("build", "family.jena", "--source", "-?format=nt", stdin=subprocess.PIPE)
     assert run.stdin
@@ -500,6 +502,7 @@ def test_lines_are_output_as_they_come() -> None:
     assert run.returncode == 0
 
 
+@pytest.mark.more
 def test_a_reader_that_has_enough_ends_the_run_quietly() -> None:
     triples = (f"<http://e/{n}> <http://example.org/parent> <http://e/b> .\n" for n in range(20_000))
     Path("big.nt").write_text("".join(triples))
@@ -513,6 +516,7 @@ def test_a_reader_that_has_enough_ends_the_run_quietly() -> None:
     assert run.wait(20) == 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_live_run_ends_by_a_signal_as_if_its_sources_had_ended(number: signal.Signals) -> None:
     run = process("build", "family.jena", "--source", "-?format=nt", "--sink", "out.nt", stdin=subprocess.PIPE)
@@ -528,6 +532,7 @@ def test_a_live_run_ends_by_a_signal_as_if_its_sources_had_ended(number: signal.
     assert Path("out.nt").read_text() == "<http://e/a> <http://example.org/ancestor> <http://e/b> .\n"
 
 
+@pytest.mark.more
 def test_a_live_run_that_waits_for_readers_ends_by_a_signal() -> None:
     listens = "unix:out?listen=yes&connections=1"
     run = process("build", "family.jena", "--source", "-?format=nt", "--sink", listens, stdin=subprocess.PIPE)

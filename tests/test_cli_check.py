@@ -86,6 +86,7 @@ def test_programs_are_checked_together(squall: Squall) -> None:
     assert out.startswith("again.jena:2:1: duplicate-rule warning: `again` is the same rule as `r` (good.jena:2:1)\n")
 
 
+@pytest.mark.more
 def test_conclusions_of_rule_sets_count_and_have_no_findings(squall: Squall) -> None:
     Path("types.jena").write_text(f"{PREFIX}[r: (?x rdf:typ :C) (?x rdfs:subClassOf ?d) -> (?x :is ?d)]")
     code, out, err = squall("types.jena", "--rules", "rdfs", "--rules", "owl2rl")

@@ -111,6 +111,7 @@ def test_messages_have_colour_on_a_terminal() -> None:
     assert "\x1b[31m\x1b[1m" in next(line for line in text.splitlines() if "^" in line)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_colour_can_be_switched_off(variables: dict[str, str]) -> None:
     text = on_terminal("run", "broken.jena", **variables)
@@ -118,6 +119,7 @@ def test_colour_can_be_switched_off(variables: dict[str, str]) -> None:
     assert "\x1b[" not in text
 
 
+@pytest.mark.more
 def test_an_empty_no_color_means_colour() -> None:
     assert "\x1b[31m" in on_terminal("run", "broken.jena", NO_COLOR="")
 
@@ -148,7 +150,7 @@ def complete(*words: str) -> list[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False).stdout.split("\n")[:-1]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("words", "candidates"),
     [
@@ -181,6 +183,7 @@ def test_each_shell_has_a_script(shell: str, squall: Squall) -> None:
     assert "_SQUALL_COMPLETE" in out
 
 
+@pytest.mark.more
 def test_the_script_works_in_bash(squall: Squall) -> None:
     Path("complete.bash").write_text(squall("completion", "bash")[1])
     script = (

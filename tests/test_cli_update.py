@@ -100,6 +100,7 @@ def test_the_output_may_be_an_input(squall: Squall) -> None:
     assert not [path for path in Path().iterdir() if "tmp" in path.name]
 
 
+@pytest.mark.more
 def test_standard_input() -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "squall", "update", "turn.ru", "--data", "-?format=ttl.gz"]
@@ -205,6 +206,7 @@ def test_the_errors_of_all_requests_are_reported_at_once(squall: Squall) -> None
     ]  # fmt: skip
 
 
+@pytest.mark.more
 def test_a_reader_that_has_enough_is_no_error() -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     triples = "".join(f"<urn:a> <urn:p> <urn:{number}> .\n" for number in range(20_000))

@@ -157,6 +157,7 @@ def test_matches_are_those_of_the_enumeration(planner: str, many: int) -> None:
     hold_with_outputs(law, many, 0.15, pattern=patterns(with_intervals=False), events=events_strategy())
 
 
+@pytest.mark.more
 @examples(60)
 def test_no_pattern_matches_whose_times_exclude_each_other(many: int) -> None:
     """What `squall check` says of a pattern with conditions on its times holds in any stream."""

@@ -69,6 +69,7 @@ def test_a_dataset_survives_a_round_trip(
     assert isomorphic(result.quads(), value.quads())
 
 
+@pytest.mark.more
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("format", WRITABLE_FORMATS)
 def test_a_document_is_the_same_each_time(format: str) -> None:

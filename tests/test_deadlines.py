@@ -123,6 +123,7 @@ def test_tests_of_the_time_may_be_anywhere(form: str) -> None:
             assert_as_oracle(system, list(squall.run(squall.plan(system, planner), EVENTS)), EVENTS)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("months", [1, 13, -1])
 def test_months_are_those_of_the_calendar(months: int) -> None:
     """A month after the 28th of January and after the 29th is the same day: so the sum is not monotone in the hour."""

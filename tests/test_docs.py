@@ -131,14 +131,14 @@ class Page:
 
 
 LONG_PAGES = {
-    "beam.md", "check.md", "cli.md", "durable.md", "iterator.md", "live.md", "reading.md", "rulesets.md",
-    "semantics.md", "spark.md", "streams.md",
+    "architecture.md", "beam.md", "check.md", "cli.md", "durable.md", "extending.md", "index.md", "iterator.md",
+    "live.md", "reading.md", "rulesets.md", "semantics.md", "spark.md", "streams.md", "tutorial.md",
     "gallery/access-log.md", "gallery/digital-twin.md", "gallery/iot-alarm.md",
     "gallery/sessions.md", "gallery/unit-tests.md",
     "guides/data-that-are-not-rdf.md", "guides/from-c-sparql.md", "guides/from-flink-sql.md",
-    "guides/from-jena-rules.md", "guides/patterns-over-time.md",
-    "guides/ontology-over-a-stream.md",
-    "languages/ctsparql.md", "languages/owl.md", "languages/rif-builtins.md", "languages/rif.md", "languages/sparql.md",
+    "guides/from-jena-rules.md", "guides/ontology-over-a-stream.md", "guides/patterns-over-time.md",
+    "languages/ctsparql.md", "languages/epsparql.md", "languages/jena.md", "languages/owl.md",
+    "languages/rif-builtins.md", "languages/rif.md", "languages/sequences.md", "languages/sparql.md",
 }  # fmt: skip
 """Pages whose examples take seconds; they run in `make test-more`."""
 SLOW_PAGES = {"gallery/backfill-on-spark.md"}

@@ -224,6 +224,7 @@ SMALL_BLOCKS = ReadLimits(chunk_bytes=1000, statements_per_block=17)
 """With these, a small file has many batches."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("format", ["ntt", "ntt.gz", "trig", "ndjson-evaluations", "csv", "table"])
 def test_a_sink_resumes(tmp_path: Path, format: str) -> None:
     (tmp_path / "a.ntt").write_text(timed_lines(600, 1))
@@ -265,6 +266,7 @@ SOURCES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("names", "disorder"), SOURCES.values(), ids=SOURCES.keys())
 def test_a_source_resumes(tmp_path: Path, names: list[str], disorder: int) -> None:
     for number, name in enumerate(("a.ntt", "b.ntt")):
@@ -347,6 +349,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "kept"
 
 
+@pytest.mark.more
 def test_a_checkpoint_that_was_cut_off_does_not_count(folder: Path) -> None:
     """Whichever byte of the last checkpoint is missing, the one before it counts."""
     full_result = kept(folder)

@@ -111,7 +111,7 @@ def outputs(plan: Plan, stream_events: list[Event], static: Iterable[Triple], se
 
 
 @examples(40)
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("planner", PLANNERS)
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_query_reads_the_closure_of_its_windows(name: str, planner: str, many: int) -> None:

@@ -431,6 +431,7 @@ def test_memories_are_empty_when_the_last_window_has_closed(
     assert not any(result.dataflow.state().values())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("rules", WINDOWED, ids=["continuous", "open", "reaches", "join", "join without"])
 def test_memories_stay_small_however_long_the_stream_is(rules: str) -> None:
     """The state is at most a few times the valid rows."""

@@ -9,6 +9,7 @@ import pytest
 from tests import faults
 
 
+@pytest.mark.more
 def test_each_entry_has_a_test() -> None:
     names = set(faults.marked())
     assert names <= set(faults.FAULTS)

@@ -35,6 +35,7 @@ def run_script(page: str, script: str, folder: Path, environment: Mapping[str, s
     example(script, folder, environment, page, program, **replaced)
 
 
+@pytest.mark.more
 def test_the_iot_alarm_runs_over_mqtt(broker: brokers.Broker, tmp_path: Path) -> None:
     brokers.program("mosquitto_pub")
     port = str(broker.port)

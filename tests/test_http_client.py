@@ -15,6 +15,7 @@ from contextlib import closing, contextmanager, suppress
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -265,7 +266,7 @@ def test_a_source_waits_for_as_long_as_the_server_says(
 
 def test_a_sink_waits_for_as_long_as_the_server_says(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("squall.streams.live.messages.time.sleep", pauses.append)
+    monkeypatch.setattr("squall.streams.live.messages.time", SimpleNamespace(sleep=pauses.append))
     answers = (
         status(503, b"", **{"Retry-After": "7"}),
         status(429),
@@ -289,6 +290,7 @@ def test_delays_are_random() -> None:
     assert all(0.075 <= first <= 0.1 for first in firsts)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("role", ["source", "sink"])
 def test_a_run_that_waits_for_a_server_ends_with_a_signal(role: str, tmp_path: Path) -> None:
     program = tmp_path / "program.jena"

@@ -273,6 +273,7 @@ def test_events_of_a_server_are_text() -> None:
         list(server.opened("?format=jelly").batches())
 
 
+@pytest.mark.more
 def test_a_killed_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run reads Jelly and writes it."""
     (tmp_path / "a.ttl").write_text(test_durable.described(400, 1))

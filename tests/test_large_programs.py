@@ -74,6 +74,7 @@ def test_a_long_sum_is_evaluated(run: Callable[..., Any], terms: int, value: str
     assert output.fact.values == (literal(value, XSD + "integer"),)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", [CONDITIONS, OPTIONALS, UNIONS, VALUES])
 def test_a_query_may_have_hundreds_of_parts(kind: str) -> None:
     language, text = TEXTS[kind]
@@ -81,6 +82,7 @@ def test_a_query_may_have_hundreds_of_parts(kind: str) -> None:
     assert len(outputs) == (0 if kind == UNIONS else 1)
 
 
+@pytest.mark.more
 def test_a_rule_may_have_hundreds_of_patterns() -> None:
     language, text = TEXTS[PATTERNS]
     facts = tuple(triple(iri("urn:a"), iri(f"urn:p{number}"), iri("urn:b")) for number in range(150))
@@ -88,6 +90,7 @@ def test_a_rule_may_have_hundreds_of_patterns() -> None:
     assert [output.fact.predicate for output in outputs] == [iri("urn:q")]
 
 
+@pytest.mark.more
 def test_an_expression_that_nests_too_deeply_is_refused() -> None:
     language, text = TEXTS[SUM]
     with pytest.raises(UsageError, match=r"(?s)too large: an expression nests too deeply.*hint: split it"):

@@ -449,6 +449,7 @@ def test_a_sink_that_is_not_to_try_again_tries_once(fails: int) -> None:
     assert hasty.tried == 1
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", ["grows.sh", "folder.sh"])
 def test_the_example_of_what_grows_runs(name: str, tmp_path: Path) -> None:
     example(name, tmp_path, {})

@@ -322,6 +322,7 @@ def test_settings_of_librdkafka(cluster: Cluster) -> None:
         next(iter(cluster.opened("t?format=nt&no.such=1").batches()))
 
 
+@pytest.mark.more
 def test_the_example_of_the_page_runs(cluster: Cluster, tmp_path: Path) -> None:
     reading = f'1 <http://example.org/1> <http://example.org/reads> "35"^^<{XSD}integer> .'
     cluster.producer.produce("readings", reading)

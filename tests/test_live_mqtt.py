@@ -369,6 +369,7 @@ def test_an_invalid_address_of_a_sink_is_reported(uri: str, message: str) -> Non
         open_sink(uri)
 
 
+@pytest.mark.more
 def test_the_example_of_the_page_runs(broker: brokers.Broker, tmp_path: Path) -> None:
     brokers.program("mosquitto_pub")
     port = str(broker.port)

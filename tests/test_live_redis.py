@@ -290,6 +290,7 @@ def test_an_invalid_address_is_reported(uri: str, message: str) -> None:
         open_source(uri)
 
 
+@pytest.mark.more
 def test_the_example_of_the_page_runs(broker: brokers.Broker, tmp_path: Path) -> None:
     brokers.program("redis-cli")
     replaced = {"localhost": f"127.0.0.1:{broker.port}", "redis-cli ": f"redis-cli -p {broker.port} "}

@@ -178,6 +178,7 @@ def test_without_the_library_the_error_names_the_extra(squall: Squall, monkeypat
     assert "hint: pip install 'squall[metrics]'" in err
 
 
+@pytest.mark.more
 @pytest.mark.usefixtures("_program")
 def test_the_command_line_serves_metrics() -> None:
     """The run waits for more input."""

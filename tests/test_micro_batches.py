@@ -59,6 +59,7 @@ def without_fused_output(physical: PhysicalPlan) -> PhysicalPlan:
     return replace(physical, fused_output_stages=(), jobs=jobs_of(physical.plan, physical.stages, ()))
 
 
+@pytest.mark.more
 @examples(40)
 def test_outputs_do_not_depend_on_what_runs_as_one(many: int) -> None:
     """Each join is an operator of its own, and the output a step of its own."""
@@ -248,6 +249,7 @@ def test_no_worker_reads_anything_twice_that_it_can_hold(window: str, max_cached
     assert (len(set(workers.reads)) == len(workers.reads)) is (max_cached_rows > 0)
 
 
+@pytest.mark.more
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("max_single_task_bytes", [-1, 1_000_000])
 def test_the_single_task_caches_its_state(max_single_task_bytes: int) -> None:

@@ -37,6 +37,7 @@ PROGRAMS = {
 """The program of each language, and a change by which its cases fail."""
 
 
+@pytest.mark.more
 def test_the_commands_of_the_readme_work(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, _ = squall("new", "some/alarm")
     assert code == 0

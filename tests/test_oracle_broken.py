@@ -100,7 +100,7 @@ def _with(plan: Plan, change: Callable[[Node], Node]) -> Plan:
     return replace(plan, nodes=tuple(map(change, plan.nodes)))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
 def test_a_broken_operator_is_detected(kind: type) -> None:
     needed, change = BROKEN[kind]

@@ -306,6 +306,7 @@ def read_later(window: SlidingWindow | HoppingWindow, what: Term = P) -> System:
     return System(subsystems=(System(subsystems=(maker,), stream="urn:s"), reads))
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("max_single_task_bytes", [-1, 1_000_000])
 @pytest.mark.parametrize("window", [SlidingWindow(4, 2), HoppingWindow(3, 3), HoppingWindow(4, 2, delay=3)], ids=str)
 def test_a_derived_fact_that_begins_later_is_output_then(
@@ -378,6 +379,7 @@ def test_removals_are_spooled_for_spark(tmp_path: Path) -> None:
     assert outputs["spark"] == outputs["iterator"]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("cuts", [[], [3, 5], [*range(9)]], ids=str)
 @pytest.mark.parametrize("read", [True, False], ids=["read", "not read"])
 @pytest.mark.parametrize("answer", ["istream", "rstream"])
@@ -429,7 +431,7 @@ def test_an_unread_window_of_triples_triggers_snapshots(snapshot_kind: str, pred
     assert_as_oracle(system, outputs, events)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("report", [None, Report("change"), Report("periodic", 3)], ids=str)
 @pytest.mark.parametrize("stream_output", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize(("window", "planner"), [(CountWindow(4, 2), "rete"), (CountWindow(3, 3), "greedy")], ids=str)
@@ -506,6 +508,7 @@ def test_a_stream_with_events_of_its_own_is_no_snapshot() -> None:
         physical_plan(replace(plan, nodes=tuple(map(of_itself, plan.nodes))))
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 @pytest.mark.parametrize("window", [SlidingWindow(5), CountWindow(4, 2), CountWindow(3)], ids=str)
 @pytest.mark.parametrize("read", [True, False], ids=["read", "not read"])
@@ -563,7 +566,7 @@ def test_fact_shapes_of_a_derived_stream(event: Event, source: Source, problem: 
             run()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("within", [X, iri("http://example.org/g")], ids=["in graphs", "in one graph"])
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_quads_of_a_derived_stream_meet_their_join_partners(planner: str, within: Variable | Term) -> None:

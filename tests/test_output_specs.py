@@ -41,8 +41,8 @@ PLANNERS = ("greedy", "rete")
 BUILDERS = (
     "iterator",
     "in memory",
-    pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.sampled(5)]),
-    pytest.param("beam", marks=[pytest.mark.beam, pytest.mark.sampled(5)]),
+    pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.sampled(10)]),
+    pytest.param("beam", marks=[pytest.mark.beam, pytest.mark.sampled(10)]),
 )
 X, Y = Variable("x"), Variable("y")
 EX = "http://example.org/"

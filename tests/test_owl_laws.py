@@ -170,6 +170,7 @@ def check_law(schema: list[tree.Axiom], data: list[tree.Axiom], planner: str) ->
     assert canonical(own) <= canonical(expected) if violation else canonical(own) == canonical(expected)
 
 
+@pytest.mark.more
 @examples(40)
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_an_ontology_derives_what_owl2rl_derives_of_its_triples(planner: str, many: int) -> None:

@@ -175,6 +175,7 @@ def expected_answers(schema: Sequence[tree.Axiom], events: Iterable[Event], lang
     return ordered((now, solution) for now, current in solutions.items() for solution in current)
 
 
+@pytest.mark.sampled(4)
 @examples(30)
 @pytest.mark.parametrize("language", QUERIES)
 def test_a_query_has_the_solutions_of_the_closure_of_its_window(language: str, many: int) -> None:
@@ -200,6 +201,7 @@ def test_what_follows_from_axioms_alone_has_always_held(language: str) -> None:
     assert answers(plan, events) == [(now, f"?x={name}") for now, name in expected]
 
 
+@pytest.mark.more
 @examples(20)
 def test_each_window_has_a_closure_of_its_own(many: int) -> None:
     def law(schema: list[tree.Axiom], events: list[Event]) -> None:

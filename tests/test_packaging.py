@@ -192,6 +192,7 @@ def test_the_wheel_holds_each_file_once_under_squall(wheel: Path) -> None:
     assert {name for name in names if ".dist-info/" not in name} == packaged()
 
 
+@pytest.mark.more
 def test_the_installed_package_is_used(installed: Path, tmp_path: Path) -> None:
     where = run(
         str(installed / "python"), "-c", "import squall, squall.lexers; print(squall.lexers.__file__)", cwd=tmp_path
@@ -199,6 +200,7 @@ def test_the_installed_package_is_used(installed: Path, tmp_path: Path) -> None:
     assert Path(where.strip()).is_relative_to(installed.parent)
 
 
+@pytest.mark.more
 def test_the_installed_package_finds_its_stages(installed: Path, tmp_path: Path) -> None:
     outputs = run(str(installed / "squall"), "list", cwd=tmp_path)
     groups = setup_cfg()["options.entry_points"]
@@ -207,6 +209,7 @@ def test_the_installed_package_finds_its_stages(installed: Path, tmp_path: Path)
             assert line.partition(" = ")[0] in outputs
 
 
+@pytest.mark.more
 def test_the_installed_package_runs_a_program(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "family.jena").write_text(PROGRAM)
     (tmp_path / "data.nt").write_text(DATA)
@@ -220,6 +223,7 @@ def archive(wheel: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(wheel, tmp_path / "squall.zip"))
 
 
+@pytest.mark.more
 def test_the_builder_is_found_in_a_zip_file_by_a_relative_path(archive: Path) -> None:
     """Spark's workers have it as ``./squall.zip``."""
     code = "import sys; sys.path.insert(0, './squall.zip'); import squall.builders.spark as at; print(at.__file__)"
@@ -242,6 +246,7 @@ def test_the_wheel_goes_with_a_job_that_is_submitted(archive: Path) -> None:
     assert lines[-1] == "./squall.zip/squall/__init__.py", "of executors in processes of their own"
 
 
+@pytest.mark.more
 def test_the_installed_package_finds_its_rule_sets(installed: Path, tmp_path: Path) -> None:
     code = "import squall; from squall import rulesets; print(len(squall.compile(rulesets.path('rhodf')).subsystems))"
     assert run(str(installed / "python"), "-c", code, cwd=tmp_path).strip() == "6"

@@ -100,7 +100,7 @@ def _as_oracle(passes: tuple[rete.Pass, ...], data: st.DataObject) -> None:
     assert_as_oracle(system, list(squall.run(query_plan, events, static=facts)), events, facts)
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("name", CHOICES)
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.data())

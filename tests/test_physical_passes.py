@@ -65,6 +65,7 @@ def any_broadcast(draw: Random, plan: Plan, share: float) -> frozenset[Address]:
     return choose_broadcast(plan, few_rows, [], 1000, candidates)
 
 
+@pytest.mark.more
 @pytest.mark.sampled(2)
 @examples(15)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
@@ -94,6 +95,7 @@ def with_transitive_rule(system: System, predicate: Term, source: Source) -> Sys
     return replace(system, subsystems=(*system.subsystems, rule))
 
 
+@pytest.mark.more
 @examples(15)
 def test_outputs_do_not_depend_on_the_partitioning_of_closures(many: int) -> None:
     """Each task finds the paths of closures that begin at nodes of its partition, whichever other inputs are broadcast
@@ -134,7 +136,7 @@ def any_skewed_keys(
     return {address: keys for address, keys in results.items() if keys}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.more
 @examples(15)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_outputs_do_not_depend_on_skewed_keys(planner: str, many: int) -> None:
@@ -231,7 +233,7 @@ def reads_in_order(physical: PhysicalPlan) -> bool:
     return any(source.removals or source.is_sequential for source in sources)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 @examples(15)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 @pytest.mark.parametrize("is_concerned", [has_stages, iterates, reads_in_order])

@@ -383,6 +383,7 @@ print([(node.id, [(edge.node, edge.columns) for edge in node.inputs]) for node i
 """
 
 
+@pytest.mark.more
 def test_ids_are_the_same_in_every_process() -> None:
     rules = "[a: (?x :p ?y) (?y :p ?z) lessThan(?x 5) -> (?x :p ?z)] [b: (?x :q ?y) noValue(?x :p ?y) -> (?x :r ?y)]"
     text = f"{PREFIX}\n{rules}"
@@ -825,6 +826,7 @@ def test_patterns_that_look_alike_are_planned_in_one_order(shape: str, size: int
     assert rete.identities(_of(patterns)) == rete.identities(_of(mixed))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", ["row", "ring", "star", "apart"])
 def test_patterns_that_look_alike_are_planned_in_steps_that_are_bounded(
     shape: str, monkeypatch: pytest.MonkeyPatch

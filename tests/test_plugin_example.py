@@ -25,6 +25,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
     return sources, {**os.environ, "PYTHONPATH": f"{folder / 'site'}{os.pathsep}{ROOT}"}
 
 
+@pytest.mark.more
 def test_its_language_and_planner_run_from_the_command_line(
     installed: tuple[Path, dict[str, str]], tmp_path: Path
 ) -> None:
@@ -41,6 +42,7 @@ def test_its_language_and_planner_run_from_the_command_line(
     assert ran.stdout == "<http://example.org/ann> <http://example.org/grandparent> <http://example.org/cat> .\n"
 
 
+@pytest.mark.more
 def test_squall_lists_it_with_where_it_comes_from(installed: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     _, environment = installed
     command = [sys.executable, "-m", "squall", "list"]

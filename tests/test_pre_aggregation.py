@@ -145,7 +145,7 @@ def events(draw: Random, many: int) -> list[Event]:
     return stream("\n".join(lines))
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 @pytest.mark.parametrize("name", QUERIES)
 def test_pre_aggregation_does_not_change_outputs(name: str, window: Window) -> None:
@@ -183,6 +183,7 @@ class Counting(in_memory.MemoryEngine):
         return sum(item.many for item in stored if item.node == self.group)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("query", "window", "came", "kept"),
     [

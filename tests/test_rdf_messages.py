@@ -280,6 +280,7 @@ def test_a_reconnected_source_declares_messages_again() -> None:
     assert b"".join(map(log.write, OUTPUTS)).count(b"VERSION") == 4
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("format", ["ttl-messages", "jelly-messages"])
 def test_a_killed_run_resumes(tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run reads a log and writes one."""

@@ -126,6 +126,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return anys
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kinds", [[0] * 6, [0, 1, 2, 3, 4] * 2, [0, 4, 4, 0, 3]])
 @pytest.mark.parametrize("wanted", [None, {iri(E + "q")}])
 def test_events_do_not_depend_on_the_process(kinds: list[int], wanted: Any, tmp_path: Path, here: list[Any]) -> None:
@@ -135,6 +136,7 @@ def test_events_do_not_depend_on_the_process(kinds: list[int], wanted: Any, tmp_
     assert here == [0, 0]  # not again, behind what the other has read
 
 
+@pytest.mark.more
 @settings(max_examples=examples_of(6), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(range(len(LINES))), min_size=3), st.sampled_from(["p", "q"]), st.booleans())
 def test_files_of_any_content(tmp_path: Path, kinds: list[int], predicate: str, ends: bool) -> None:
@@ -143,6 +145,7 @@ def test_files_of_any_content(tmp_path: Path, kinds: list[int], predicate: str, 
     compare(path, {iri(E + predicate)})
 
 
+@pytest.mark.more
 def test_it_resumes_from_any_position(tmp_path: Path) -> None:
     path = tmp_path / "a.ntt"
     path.write_text(text([0, 1, 3, 0, 4, 2]))
@@ -150,6 +153,7 @@ def test_it_resumes_from_any_position(tmp_path: Path) -> None:
         assert compare(path, current_offset=current_offset)
 
 
+@pytest.mark.more
 def test_files_of_a_folder(tmp_path: Path, others: list[Any]) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / f"{name}.ntt").write_text(text([0, 3, 0]))

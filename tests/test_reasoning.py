@@ -186,6 +186,7 @@ def test_a_pattern_has_the_solutions_of_the_closure(regime: str, language: str, 
     hold(law, many, pattern=st.sampled_from(PATTERNS), schema=schemas(), stream=events())
 
 
+@pytest.mark.more
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("language", SOURCES)
 @pytest.mark.parametrize("regime", REGIMES)

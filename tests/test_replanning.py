@@ -134,6 +134,7 @@ def test_joins_are_as_the_oracle_says_whatever_the_plans_of_a_run(many: int) -> 
     hold(law, many, system=joins(), events=triples(), random=st.randoms(use_true_random=False))
 
 
+@pytest.mark.sampled(2)
 @examples(30)
 @pytest.mark.parametrize("programs", ["joins", "all"])
 def test_a_run_that_replaces_its_plan_resumes(
@@ -343,6 +344,7 @@ def test_all_state_but_that_of_joins_has_an_equivalent(rule: str) -> None:
         assert all(equivalent.get(id) for id in stateful)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", ["owl2rl", "sameas"])
 def test_all_state_of_a_rule_set_but_that_of_joins_has_an_equivalent(name: str) -> None:
     system = squall.compile("SELECT ?x { ?x a <urn:C> }", lexer="sparql", rules=[name])

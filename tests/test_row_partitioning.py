@@ -305,6 +305,7 @@ def test_outputs_of_a_skewed_key_come_from_all_tasks(query: str) -> None:
     assert most == 3
 
 
+@pytest.mark.more
 def test_one_sink_outputs_several_kinds_of_rows() -> None:
     """The rows are solutions of two queries, an answer of ASK, atoms, quads and triples; they agree with the oracle."""
     template = (AtomPattern(QUAD, (Y, X, R, Z)), AtomPattern(iri("urn:rel"), (Z, X)), Pattern(X, S, Z))
@@ -329,7 +330,7 @@ def test_kinds_with_different_partitioning_are_output_where_they_are() -> None:
     assert_as_oracle(system, outputs_and_counts(plan, stream(PEOPLE))[0], stream(PEOPLE))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.more
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("key", [None, "one"])
 def test_one_relation_may_have_several_numbers_of_arguments(swapped: bool, key: str | None) -> None:
@@ -366,7 +367,7 @@ IN_GRAPHS = AtomPattern(GRAPH, (X, Y, S, X))
 CAME_SO = AtomPattern(ARRIVAL, (Variable("g"), Variable("t"), Y, S, X))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.more
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 @pytest.mark.parametrize(
     ("source", "reads"),

@@ -73,7 +73,7 @@ def _predicate(step: Step) -> str:
 
 
 @examples(300)
-@pytest.mark.sampled(2)
+@pytest.mark.more
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_matches_are_those_of_the_enumeration(planner: str, many: int) -> None:
     hold_by_enumeration("rspql", queries(), planner, many)

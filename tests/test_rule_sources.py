@@ -203,6 +203,7 @@ def test_a_program_that_says_what_it_reads_takes_no_other_stream(tmp_path: Path,
         squall.compile(f"{tmp_path / name}?stream=urn:a")
 
 
+@pytest.mark.more
 def test_a_stream_of_an_address_has_to_be_given(program: str) -> None:
     command = [sys.executable, "-m", "squall", "run", f"{program}?stream=urn:none", "--source", "-?format=nt"]
     result = subprocess.run(command, input="", capture_output=True, text=True, check=False)

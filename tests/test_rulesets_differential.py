@@ -80,6 +80,7 @@ def _owl(triple: Triple) -> bool:
     return datatype or any(item.startswith((OURS, ERROR)) for item in triple)
 
 
+@pytest.mark.more
 @settings(max_examples=examples_of(40), deadline=None)
 @given(graphs(IN_OWL))
 def test_owl_2_rl_as_owlrl_has_it(graph: Graph) -> None:

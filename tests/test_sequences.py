@@ -437,6 +437,7 @@ def test_the_oracle_has_the_matches_of_the_enumeration(many: int) -> None:
     hold_with_outputs(law, many, 0.15, pattern=patterns(), events=events_strategy())
 
 
+@pytest.mark.more
 @examples(120)
 def test_static_data_occur_whenever_something_arrives(many: int) -> None:
     """Plans that read the streams of steps directly agree with the oracle, and with plans that do not."""

@@ -157,6 +157,7 @@ def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
     return data_frames
 
 
+@pytest.mark.more
 @pytest.mark.usefixtures("one_file_per_batch")
 def test_workers_read_the_files_of_a_micro_batch_by_themselves(tmp_path: Path, passed_on: list[DataFrame]) -> None:
     """They read the parts that Spark makes of the files. There are several sources, of which some may have no file in a
@@ -549,6 +550,7 @@ def test_what_a_worker_finds_wrong_is_an_error_as_in_process(tmp_path: Path) -> 
     assert message[0] == message[1]
 
 
+@pytest.mark.more
 def test_late_statements_go_to_the_ledger(tmp_path: Path) -> None:
     with closing(DeadLetterFile(tmp_path / "lost.ndjson")) as ledger:
         options = Options(checkpoint=tmp_path / "checkpoint", ledger=ledger)

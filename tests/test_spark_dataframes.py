@@ -63,6 +63,7 @@ def test_a_dataframe_or_a_single_source_in_place_of_sources_is_refused(plan: Any
         list(squall.build(plan, "spark").run(source))
 
 
+@pytest.mark.more
 def test_bounded_input_gives_a_batch_dataframe(plan: Any, spark: Any) -> None:
     from squall.builders.spark import FrameSource, to_dataframe
 

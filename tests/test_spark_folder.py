@@ -161,6 +161,7 @@ def test_places_are_numbers_though_several_tasks_tell(tmp_path: Path) -> None:
     assert [(row["time"], row["age"]["lexical"]) for row in rows] == lexical
 
 
+@pytest.mark.more
 def test_lines_are_in_order_from_file_to_file(tmp_path: Path) -> None:
     outputs = by_several(AGES + " ORDER BY DESC(?age) ?who", tmp_path / "out", "ndjson")
     files = sorted((tmp_path / "out").glob("*/part-*"))

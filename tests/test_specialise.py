@@ -103,6 +103,7 @@ OF_THE_SCHEMA_LANGUAGE = [
 """Rule sets with a schema and data: classes and properties of the language of schemas have some above them."""
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("sets", "schema", "data"), OF_THE_SCHEMA_LANGUAGE)
 def test_what_is_above_the_language_of_schemas(sets: tuple[str, ...], schema: str, data: str) -> None:
     """An instance of a rule may read in its turn what data say of classes and properties."""

@@ -246,7 +246,7 @@ def expected(schema: Sequence[Triple], stream: Sequence[Event], pattern: str) ->
     return sorted(answers)
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("case", "language"),
     [

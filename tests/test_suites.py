@@ -33,6 +33,7 @@ class TestJenaLexer(LexerSuite):
     )
 
 
+@pytest.mark.more
 class TestGreedy(PlannerSuite):
     planner = "greedy"
 

@@ -286,6 +286,7 @@ def test_of_braces_inside_exists_by_counting(made: Made, braces: str) -> None:
     counted(f"SELECT ?x ?y {{ ?x :p ?y FILTER {exists} }}", made, expected)
 
 
+@pytest.mark.more
 @settings(max_examples=examples_of(10))  # the oracle looks at every pair of solutions for each of a third
 @given(st.lists(ONE, max_size=3))
 @example([("a", "b", "q", "s")])

@@ -84,6 +84,7 @@ def test_trap_7_a_planner_keeps_nothing_between_calls(planner: str) -> None:
     assert _plan(*rules, planner=planner) == first
 
 
+@pytest.mark.more
 def test_trap_7_node_ids_and_rule_names_are_the_same_in_every_process() -> None:
     rules = ("[r: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)]", "(?x :q ?y) -> (?y :s ?x) .")
     script = f"import squall; print(repr(squall.plan(squall.compile({PREFIX + chr(10).join(rules)!r}, lexer='jena'))))"

@@ -115,6 +115,7 @@ def findings(matches: Iterator[tuple[Path, int, str]]) -> list[str]:
     return [f"{name_of(path)}:{line}: {word}" for path, line, word in matches]
 
 
+@pytest.mark.more
 def test_no_retired_phrase_is_in_code_or_pages() -> None:
     assert not findings(
         (path, line, match[0])
@@ -125,6 +126,7 @@ def test_no_retired_phrase_is_in_code_or_pages() -> None:
     )
 
 
+@pytest.mark.more
 def test_no_name_has_a_retired_word() -> None:
     assert not findings(
         (path, line, name)
@@ -140,6 +142,7 @@ def test_no_module_has_a_retired_name() -> None:
     assert not retired - REMAINING
 
 
+@pytest.mark.more
 def test_locals_are_named_by_nouns() -> None:
     """At most three in a hundred may be named by a participle or a pronoun."""
     every = [(path, line, name) for path in PYTHON for line, name in locals_of(path)]
