@@ -10,7 +10,7 @@ Importing this module loads no engine and no grammar.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
@@ -27,14 +27,15 @@ from squall.plan.validation import check
 from squall.process.gc_tuning import no_collection
 from squall.process.recursion import deep_recursion
 from squall.rdf import ALWAYS, FOREVER, Atom, Columns, Event, Fact, Term, Triple
+from squall.results import Results
 
 if TYPE_CHECKING:
     from squall.lexers.prefixes import Prefixes
     from squall.plan.cardinality import Statistics
 
 __all__ = [
-    "ALWAYS", "FOREVER", "Atom", "Event", "Fact", "Job", "Options", "Output", "Plan", "SquallError", "System", "Term",
-    "Triple", "build", "compile", "parse", "plan", "run",
+    "ALWAYS", "FOREVER", "Atom", "Event", "Fact", "Job", "Options", "Output", "Plan", "Results", "SquallError",
+    "System", "Term", "Triple", "arun", "build", "compile", "parse", "plan", "query", "run",
 ]  # fmt: skip
 
 __version__ = "0.1.0"
@@ -254,7 +255,7 @@ def run(
     builder: str | Builder = ...,
     static: Iterable[Event] = ...,
     options: Options | None = ...,
-) -> Iterator[Output[Any]]: ...
+) -> Results[Any]: ...
 
 
 @overload
@@ -266,7 +267,7 @@ def run(
     options: Options | None = ...,
     *,
     of: type[R],
-) -> Iterator[Output[R]]: ...
+) -> Results[R]: ...
 
 
 def run(
@@ -277,8 +278,8 @@ def run(
     options: Options | None = None,
     *,
     of: type[Any] | None = None,
-) -> Iterator[Output[Any]]:
-    """Runs a plan over events and yields its outputs in the order of time.
+) -> Results[Any]:
+    """Runs a plan over events and returns its outputs in the order of time, as the run makes them.
 
     Args:
         plan: The plan, from `plan`.
@@ -304,7 +305,7 @@ def run(
     else:
         batches = ([event] for event in arguments.checked(events))
     outputs = build(plan, builder, options).run(batches, arguments.checked_static(static))
-    return outputs if of is None else _only(outputs, of)
+    return Results(outputs if of is None else _only(outputs, of))
 
 
 def _only(outputs: Iterable[Output[Any]], of: type[R]) -> Iterator[Output[R]]:
@@ -314,3 +315,84 @@ def _only(outputs: Iterable[Output[Any]], of: type[R]) -> Iterator[Output[R]]:
             hint = "leave `of` out, or run that rule or query by itself"
             raise UsageError(f"`{output.rule}` gives a {kind}, and `of` is {of.__name__}", hint=hint)
         yield output
+
+
+def query(
+    *programs: str | Path,
+    sources: str | Path | Iterable[Event] | Sequence[str | Path],
+    static: str | Path | Iterable[Event] | Sequence[str | Path] = (),
+    planner: str | Planner = "rete",
+    builder: str | Builder = "iterator",
+    options: Options | None = None,
+    **settings: Any,
+) -> Results[Any]:
+    """Compiles and plans programs, and runs them over sources, in one call.
+
+    Args:
+        programs: The programs, as of `compile`.
+        sources: Addresses of sources (docs/streams.md), one or several; or events, as of `run`. A graph of rdflib or
+            a store of pyoxigraph is static data. The windows of addresses (``?window=``) apply.
+        static: Addresses of static data; or a graph, or events.
+        planner: The planner, as of `plan`.
+        builder: The builder, as of `build`.
+        options: The options of the run.
+        settings: The other arguments of `compile`: ``lexer``, ``window``, ``output``, ``entailment``, ...
+
+    Raises:
+        SquallError: As of `compile`, `plan` and `run`, or a source cannot be opened.
+    """
+    from squall import streams
+
+    addresses = arguments.addresses(sources)
+    if addresses:
+        settings["windows"] = {**streams.windows(addresses), **(settings.get("windows") or {})}
+    query_plan = plan(compile(*programs, **settings), planner)
+    static_events = _static_events(static)
+    if not addresses:
+        return run(query_plan, cast(Iterable[Event], sources), builder, static_events, options)
+    opened = streams.Sources([streams.open_source(address) for address in addresses])
+    return Results(build(query_plan, builder, options).run(opened, arguments.checked_static(static_events)))
+
+
+def _static_events(static: Any) -> Iterable[Event]:
+    """Returns the events of addresses of static data, of a graph, or of events."""
+    from squall.rdf import events
+    from squall.streams import open_static
+    from squall.streams.static_data import AllStaticData
+
+    if addresses := arguments.addresses(static):
+        parts = [open_static(address) for address in addresses]
+        return AllStaticData(parts, (event for part in parts for event in part))
+    is_graph = type(static).__module__.startswith(("rdflib", "pyoxigraph"))
+    return events(static) if is_graph else cast(Iterable[Event], static)
+
+
+def arun(
+    plan: Plan,
+    events: AsyncIterable[Event] | Iterable[Event],
+    builder: str | Builder = "iterator",
+    static: Iterable[Event] = (),
+    options: Options | None = None,
+) -> AsyncIterator[Output[Any]]:
+    """Runs a plan over events of an asynchronous iterable, and yields its outputs: `run` for coroutines.
+
+    The run has a thread of its own, which takes an event when those before it are processed and their outputs were
+    asked for. A reader that ends, or is cancelled, ends the run.
+
+        async for output in squall.arun(plan, events()):
+            ...
+
+    Args and errors are those of `run`.
+    """
+    from squall import asynchronous
+
+    if not isinstance(events, AsyncIterable):
+        arguments.check_batches(events)
+    arguments.check_batches(static)
+    job = build(plan, builder, options)
+
+    def run_batches(batches: Iterable[Sequence[Event]]) -> Iterator[Output[Any]]:
+        checked = (tuple(arguments.checked(batch)) for batch in batches)
+        return job.run(checked, arguments.checked_static(static))
+
+    return asynchronous.outputs(run_batches, events)

@@ -146,7 +146,7 @@ def check_batches(batches: Any) -> None:
         hint = "open it: `squall.build(plan).run(Sources([open_source(path)]))`, of `squall.streams`"
         raise ArgumentError(f"`{batches!r}` is no event", hint=hint)
     if isinstance(batches, AsyncIterable):
-        hint = "call `squall.run` in a thread, with a generator that takes events of a `queue.Queue`"
+        hint = "write `async for output in squall.arun(plan, events)`"
         raise ArgumentError(f"events of the asynchronous {kind} cannot be read", hint=hint)
     if type(batches).__module__.startswith("pyspark"):
         hint = 'write `squall.build(plan, "spark").run(Sources([FrameSource(frame)]))`'
@@ -156,6 +156,15 @@ def check_batches(batches: Any) -> None:
     if type(batches).__module__.startswith(("rdflib", "pyoxigraph")):
         hint = "its triples always hold: `squall.run(plan, [], static=squall.rdf.events(graph))`"
         raise ArgumentError(f"events are expected, and not a {kind}", hint=hint)
+
+
+def addresses(sources: Any) -> list[str]:
+    """Returns the addresses that one or several texts or paths are; none if the sources are something else."""
+    if isinstance(sources, str | Path):
+        return [str(sources)]
+    if isinstance(sources, list | tuple) and sources and all(isinstance(source, str | Path) for source in sources):
+        return [*map(str, sources)]
+    return []
 
 
 def checked(events: Iterable[Event]) -> Iterator[Event]:

@@ -80,7 +80,7 @@ WRONG_EVENTS: dict[str, tuple[Any, str]] = {
     "a store": (pyoxigraph.Store(), "squall.rdf.events"),
     "a path": ("data.ttl", "open_source"),
     "sources": (Sources([]), r"squall.build\(plan\).run"),
-    "an asynchronous generator": (arriving(), "queue.Queue"),
+    "an asynchronous generator": (arriving(), r"squall\.arun"),
     "nothing": (None, "squall.rdf.Event"),
 }
 

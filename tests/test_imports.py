@@ -35,7 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("squall.builders.local",),
     ("squall.builders.distributed",),
     ("squall.builders.spark", "squall.builders.spark_daemon", "squall.builders.beam"),
-    ("squall.compiling", "squall.arguments", "squall.reasoning"),
+    ("squall.compiling", "squall.arguments", "squall.reasoning", "squall.results", "squall.asynchronous"),
     ("squall.explain", "squall.observe"),
     ("squall",),
     ("squall.sparql_update", "squall.checking"),

@@ -748,7 +748,7 @@ def test_a_run_may_be_closed_before_its_end() -> None:
     plan = squall.plan(squall.compile("@prefix : <http://example.org/>.\n(?a :p ?b) -> (?b :q ?a).", lexer="jena"))
     outputs = squall.run(plan, [Event(0, tuple(triple(f"s{n}", "p", "o") for n in range(500)))], builder="spark")
     assert next(outputs).time == 0
-    outputs.close()  # type: ignore[attr-defined]
+    outputs.close()
     assert list(squall.run(plan, [], builder="spark")) == []
 
 
