@@ -229,8 +229,9 @@ def _array(pyarrow: Any, values: Sequence[Any], type: Any = None) -> Any:
     if kinds <= {int, Decimal, float} and len(kinds) > 1:
         number = float if float in kinds else Decimal
         kinds, values = {number}, _mapped(number, values)
-    if len(kinds) == 1 and _is_exact(*kinds, values):
-        return pyarrow.array(values, _TYPES[next(iter(kinds))](pyarrow))
+    kind = next(iter(kinds), str)
+    if len(kinds) <= 1 and _is_exact(kind, values):
+        return pyarrow.array(values, _TYPES[kind](pyarrow))
     return pyarrow.array(_mapped(_text, values), pyarrow.string())
 
 
