@@ -35,6 +35,7 @@ def sink_of(uri: str, format: str | None, timed: bool, types: Sequence[str], sys
         raise UsageError("`--typed` is for folders", hint="for example `--sink 'out/?format=parquet'`")
     _check_format(sink, system)
     _check_log(sink, system)
+    _check_ends(sink, system)
     _declare(sink, system)
     return sink
 
@@ -207,6 +208,31 @@ def _check_log(sink: Sink, system: System) -> None:
             raise UsageError(f"`{name}` is both {both}, which `{format}` has to distinguish", hint=hint)
     if not _is_by_query(sink):
         _check_single_log(system, format)
+
+
+def _check_ends(sink: Sink, system: System) -> None:
+    """Raises UsageError if the format has what ceases to hold, but the program does not output when that is, or has
+    tuples, which have their times themselves."""
+    from squall.model import AtomPattern, Construct, rules
+    from squall.rdf import TUPLE
+    from squall.streams.formats.output_formats import ENDS
+
+    if getattr(sink, "format", "") != ENDS:
+        return
+    operators = _operators(system)
+    for rule in rules(system):
+        for end in rule.consequences:
+            facts = end.template if isinstance(end, Construct) and not end.internal else ()
+            for fact in facts:
+                is_tuple = isinstance(fact, AtomPattern) and fact.relation == TUPLE
+                changes = "changes" in operators.get(rule.name, ())
+                if is_tuple and changes:
+                    hint = "leave `--output changes` out, or write them as `ndjson`"
+                    raise UsageError(f"the tuples of `{rule.name}` have the times of their validity themselves", hint=hint)
+                if not is_tuple and not changes:
+                    problem = f"`{ENDS}` has the ends of what `{rule.name}` derives"
+                    raise UsageError(f"{problem}, which are not output", hint="output them: `--output changes`")
+    _check_single_log(system, ENDS)
 
 
 def _check_single_log(system: System, format: str) -> None:

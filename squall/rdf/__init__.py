@@ -348,6 +348,10 @@ _SAFE = "".join(map(chr, range(0x21, 0x7F))).translate(dict.fromkeys(map(ord, '<
 QUAD = iri("urn:x-squall:quad")
 """The relation of quads inside of a program. Its arguments are the graph, the subject, the predicate and the object."""
 
+TUPLE = iri("urn:x-squall:tuple")
+"""The relation of tuples: statements that have more than a subject, a predicate and an object. Their arguments follow,
+such as the begin and the end of the validity of a fact (`squall.streams.formats.quintuples`)."""
+
 
 def blank(label: str) -> Term:
     """Returns the blank node with this label (without ``_:``).

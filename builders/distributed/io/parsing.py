@@ -18,7 +18,16 @@ from squall.builders.runtime.zset import fact_row, row_fact
 from squall.errors import UsageError
 from squall.rdf import DEFAULT_STREAM, Event, Fact, Term
 from squall.streams.dead_letters import late_texts
-from squall.streams.formats import Format, Malformed, format_named, infer_format, joined, parse_lines, suffix
+from squall.streams.formats import (
+    Format,
+    Malformed,
+    format_named,
+    infer_format,
+    joined,
+    parse_lines,
+    quintuples,
+    suffix,
+)
 from squall.streams.formats.fast_ntriples import PredicateFilter, events
 from squall.streams.formats.reading import ReadProgress, Settings, grouped
 from squall.streams.formats.records import RecordDecoder
@@ -194,11 +203,16 @@ def _statements_block(
         plain = events(text, suffix(name), document.stream, predicate_filter)
         if plain is not None:
             return plain[0], [], plain[1]
-    timed_facts, bad = parse_lines(text.split(b"\n"), name, format.timed, format.name, document.time)
+    if format.tuples:
+        facts, bad = quintuples.facts(text, suffix(name))
+        parsed_events = [Event(document.time, tuple(facts), document.stream)] if facts else []
+    else:
+        timed_facts, bad = parse_lines(text.split(b"\n"), name, format.timed, format.name, document.time)
+        parsed_events = grouped(timed_facts, document.stream) if timed_facts else []
     dead_letters = [
         DeadLetter("malformed", name, block, first and first + index, reason, text) for index, reason, text in bad
     ]
-    return _with_fact_count(grouped(timed_facts, document.stream) if timed_facts else [], dead_letters)
+    return _with_fact_count(parsed_events, dead_letters)
 
 
 def _records_block(

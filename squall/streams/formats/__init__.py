@@ -61,6 +61,7 @@ class Format:
         messages: Whether it groups statements to messages (`squall.streams.formats.rdf_messages`).
         records: Whether it has records and no RDF, and needs a mapping (`squall.streams.mappings`). Its syntax says
             which statements these may become.
+        tuples: Whether its statements may have a begin and an end (`squall.streams.formats.quintuples`).
     """
 
     name: str
@@ -72,12 +73,15 @@ class Format:
     binary: bool = False
     messages: bool = False
     records: bool = False
+    tuples: bool = False
 
     @property
     def media_type(self) -> str:
         """The media type of the format."""
         if self.records:
             return _RECORD_MEDIA_TYPES[self.name]
+        if self.tuples:
+            return "text/plain"
         if self.binary:
             return "application/x-jelly-rdf"
         return f"{self.syntax.media_type}; version=1.2-messages" if self.messages else str(self.syntax.media_type)
@@ -88,6 +92,7 @@ FORMATS = (
     Format("ntt", (".ntt",), RdfFormat.N_TRIPLES, lines=True, timed=True),
     Format("nq", (".nq",), RdfFormat.N_QUADS, lines=True),
     Format("nqt", (".nqt",), RdfFormat.N_QUADS, lines=True, timed=True),
+    Format("nt5", (".nt5",), RdfFormat.N_TRIPLES, lines=True, tuples=True),
     Format("rdfp", (".rdfp",), RdfFormat.N_QUADS, timed=True, removals=True),
     Format("ttl", (".ttl", ".turtle"), RdfFormat.TURTLE),
     Format("trig", (".trig",), RdfFormat.TRIG),
@@ -196,7 +201,7 @@ def of_media_type(name: str) -> Format | None:
 
 
 def _media_types(format: Format) -> tuple[str, ...]:
-    if format.timed or format.records:
+    if format.timed or format.records or format.tuples:
         return ()
     return (format.media_type, *_OTHER_MEDIA_TYPES.get(format.name, ()))
 

@@ -7,6 +7,7 @@ DESCRIPTIONS = {
     "ntt": "N-Triples with a time in front of each line",
     "nq": "N-Quads: a statement on each line, with its graph",
     "nqt": "N-Quads with a time in front of each line",
+    "nt5": "N-Triples with the begin and the end of the validity of each statement",
     "ttl": "Turtle",
     "trig": "TriG: Turtle with named graphs",
     "rdf": "RDF/XML",

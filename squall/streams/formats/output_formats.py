@@ -36,6 +36,7 @@ from squall.streams.formats.encoders import (
 )
 from squall.streams.formats.evaluations import NO_DECLARATIONS, Declarations, Evaluation, answer_of, query_in_log
 from squall.streams.formats.graphs import TriGEncoder, quad, timed_quad
+from squall.streams.formats.quintuples import QuintupleEncoder
 from squall.streams.formats.rdf_patch import transaction
 from squall.streams.formats.results import DOCUMENTS, json_line, plain_value
 from squall.streams.formats.update_requests import update_request
@@ -144,18 +145,20 @@ LOGS: dict[str, Callable[[Evaluation, Collection[str]], bytes]] = {"rdfp": trans
 have ceased to hold."""
 FACTS = frozenset((*LINES, "jelly", "trig")) - {"ndjson"}
 """The formats of facts, in which the answers of queries are result sets."""
-NO_SOLUTIONS = frozenset(LOGS)
+ENDS = "nt5"
+"""The format that has an output when it ceases to hold, with the time since which it held."""
+NO_SOLUTIONS = frozenset((*LOGS, ENDS))
 """The formats that cannot express the answers of queries: a log has facts, which it deletes again."""
-CHANGES = frozenset((*LOGS, *TABLES, "ndjson", "table"))
+CHANGES = frozenset((*LOGS, *TABLES, "ndjson", "table", ENDS))
 """The formats that say whether an output is inserted or deleted (`changes`)."""
-NO_GRAPHS = frozenset(("nt", "ntt", "nt-messages"))
+NO_GRAPHS = frozenset(("nt", "ntt", "nt-messages", ENDS))
 """The formats that can only express triples."""
 EVALUATIONS = {"ndjson-evaluations": json_line}
 """Functions that encode an evaluation as one or several lines."""
-NAMES = (*LINES, *TABLES, "trig", *MESSAGES, *BINARY, *DOCUMENTS, *EVALUATIONS, *LOGS, "table")
+NAMES = (*LINES, *TABLES, "trig", *MESSAGES, *BINARY, *DOCUMENTS, *EVALUATIONS, *LOGS, ENDS, "table")
 """The names of all formats of outputs."""
 
-_ENDINGS = (*LINES, "csv", "tsv", "trig", "jelly", *LOGS, *DOCUMENTS)
+_ENDINGS = (*LINES, "csv", "tsv", "trig", "jelly", *LOGS, ENDS, *DOCUMENTS)
 BY_ENDING = {f".{name}": name for name in _ENDINGS} | {".jsonl": "ndjson"}
 
 
@@ -199,6 +202,8 @@ def encoder(format: str, uri: str, alone: bool = False, declarations: Declaratio
         return DocumentEncoder(uri, format, DOCUMENTS[format])
     if format in LOGS:
         return EvaluationEncoder(log_encoder(format, declarations), query_in_log)
+    if format == ENDS:
+        return QuintupleEncoder()
     if format in EVALUATIONS:
         return EvaluationEncoder(EVALUATIONS[format])
     if format in MESSAGES:

@@ -23,6 +23,7 @@ from squall.streams.formats import (
 from squall.streams.formats.fast_ntriples import PredicateFilter, events
 from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
 from squall.streams.formats.parsing import parse_document
+from squall.streams.formats.quintuples import IntervalReader, facts
 from squall.streams.formats.rdf_messages import messages
 from squall.streams.formats.rdf_patch import PatchReader
 from squall.streams.formats.records import RecordDecoder
@@ -184,13 +185,15 @@ class _Decoder:
 
     def _batches(self) -> Iterator[Sequence[Event]]:
         if self.format.removals:
-            return self._patch()
+            return self._log()
         if self.format.records:
             return self._records()
         if self.format.messages:
             return self._messages()
         if not self.format.lines:
             return self._document()
+        if self.format.tuples:
+            return self._tuples()
         return self._timed_lines() if self.format.timed else self._lines()
 
     def _lines(self) -> Iterator[Sequence[Event]]:
@@ -217,8 +220,18 @@ class _Decoder:
             self.reading.statements += count
             yield batch
 
-    def _patch(self) -> Iterator[Sequence[Event]]:
-        """Decodes an RDF Patch. A part that was read before is read again for its prefixes and transaction only."""
+    def _tuples(self) -> Iterator[Sequence[Event]]:
+        own = suffix(self.name)
+        for block in self._blocks():
+            statements, bad = facts(block, own)
+            self._record(bad)
+            self.place.advance(block)
+            self.reading.statements += len(statements)
+            yield (Event(self.settings.time, tuple(statements), self.settings.stream),) if statements else ()
+
+    def _log(self) -> Iterator[Sequence[Event]]:
+        """Decodes an RDF Patch, or quintuples with validity. A part that was read before is read again for what is open
+        at its end: a transaction, or intervals."""
         place = self.place
         start_offset, start_ended = place.offset, place.ended
         place.offset, place.line = 0, 1
@@ -228,16 +241,20 @@ class _Decoder:
                 self._lose(line, reason, text)
 
         settings = self.settings
-        own = suffix(settings.source or self.name)
-        patch = PatchReader(settings.stream, settings.time, own, lose, settings.longest)
+        log: PatchReader | IntervalReader
+        if self.format.tuples:
+            log = IntervalReader(settings.stream, suffix(self.name), lose)
+        else:
+            own = suffix(settings.source or self.name)
+            log = PatchReader(settings.stream, settings.time, own, lose, settings.longest)
         for block in _divided(self._blocks(), place, start_offset):
-            events, is_new = patch.read(place.line, block), place.offset >= start_offset
+            events, is_new = log.read(place.line, block), place.offset >= start_offset
             place.advance(block)
             if is_new:
                 yield self._changes(events)
         if not start_ended:
             place.ended = True
-            yield self._changes(patch.end())
+            yield self._changes(log.end())
 
     def _document(self) -> Iterator[Sequence[Event]]:
         if self.place.ended:

@@ -24,7 +24,7 @@ from squall.streams.sources import reader_process
 from squall.streams.sources.byte_streams import WaitPolicy
 from squall.streams.sources.file_reading import Batches, ReadTask, read_file
 
-_OPTIONS = ("format", "context", "stream", "time", "idle", "follow", "poll", "ahead", *options.OPTIONS)
+_OPTIONS = ("format", "context", "stream", "time", "idle", "follow", "poll", "ahead", "valid", *options.OPTIONS)
 """Options of files, folders and standard input."""
 COMMON_OPTIONS = ("window", "lateness")
 """Options of sources of every scheme. `squall.streams.open_source` applies them, and ``time=<property>``."""
@@ -230,7 +230,7 @@ class FileSource:
 
     Options: ``format``; ``context`` (a file, for JSON-LD); ``map``, ``unit``, ``header`` and ``separator`` (for
     records: `squall.streams.mappings.options`); ``stream`` (an IRI); ``time`` (integer ms, for untimed statements);
-    ``idle`` (ms); and ``follow=yes``: the lines that are added to a file of lines are read, every ``poll`` ms (500). A
+    ``valid`` (``data`` or ``time``, for quintuples); ``idle`` (ms); and ``follow=yes``: the lines that are added to a file of lines are read, every ``poll`` ms (500). A
     line is read when it is complete.
     """
 
@@ -239,7 +239,8 @@ class FileSource:
         self.uri = address.text
         self.path = address.path
         self.settings = _settings(address, time)
-        self.format, self.compression = infer_format(self.path, self.settings.format, options.is_mapped(address))
+        format, self.compression = infer_format(self.path, self.settings.format, options.is_mapped(address))
+        self.format = _with_validity(format, address)
         self.settings = _with_files(self.settings, address, [self.format.name])
         is_pipe, self.size = _kind_of(self.path)
         follow = address.flag("follow")
@@ -323,7 +324,12 @@ class FolderSource:
         self.ledger = ledger
         self._stopped = threading.Event()
         self._is_mapped = options.is_mapped(address)
+        if address.get("valid") == "time":
+            hint = "join the files in the order of their begins, or name each as a source with a stream of its own"
+            raise UsageError(f"the triples of the folder `{self.uri}` have no order by which they hold", hint=hint)
         inferred = [(path, *infer_format(path, self.settings.format, self._is_mapped)) for path in self.files()]
+        for _, format, _ in inferred:
+            _with_validity(format, address)
         formats = [format for _, format, _ in inferred]
         self.size = None if self.follow else sum(os.path.getsize(path) for path in self.files())
         format_name = self.settings.format
@@ -428,6 +434,28 @@ def _with_files(settings: Settings, address: Address, formats: Sequence[str]) ->
     """Returns settings with the content of the files that an address names: a context, or a mapping."""
     context, records = outside_context(address, formats), options.records_of(address, formats)
     return replace(settings, context=context, records=records)
+
+
+def _with_validity(format: Format, address: Address) -> Format:
+    """Returns the format of a source by the option ``valid``: under ``time`` the triples of quintuples hold over the
+    intervals behind them. Under ``data``, which is the default, these are data.
+
+    Raises:
+        UsageError: The option has another value, is for another format, or contradicts another option.
+    """
+    valid = address.get("valid")
+    if valid and not format.tuples:
+        raise UsageError(f"`valid` in `{address.text}` is for quintuples (`nt5`), and not for `{format.name}`")
+    if valid not in ("", "data", "time"):
+        hint = "`time`: a triple holds from its begin to its end; `data`: rules read the times"
+        raise UsageError(f"`valid={valid}` in `{address.text}` is neither `time` nor `data`", hint=hint)
+    if valid != "time":
+        return format
+    for option in ("time", "lateness"):
+        if address.get(option):
+            hint = "leave it out: the lines say when their triples hold, in the order of their begins"
+            raise UsageError(f"`{option}` in `{address.text}` contradicts `valid=time`", hint=hint)
+    return replace(format, lines=False, timed=True, removals=True)
 
 
 def _kind_of(path: str) -> tuple[bool, int | None]:
