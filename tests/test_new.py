@@ -25,6 +25,7 @@ PROGRAMS = {
     "csparql": ("queries.csparql", "MAX", "MIN"),
     "ctsparql": ("patterns.ctsparql", "1m", "1s"),
     "epsparql": ("patterns.epsparql", "PT1M", "PT1S"),
+    "hfc": ("rules.hfc", "30", "40"),
     "jena": ("rules.jena", "30", "40"),
     "owl": ("ontology.ofn", ":Place", ":Area"),
     "rif": ("rules.rif", "30", "40"),

@@ -27,8 +27,8 @@ Timed = tuple[int, Fact | Quad | Solution | Boolean | Evaluated]
 def stream(text: str, name: str = "stream") -> list[Event]:
     """Returns the events of a text, with one event per line.
 
-    A line has a time in integer milliseconds (or ``always``), a blank, and a Turtle statement without its dot. ``;``
-    and ``,`` put several facts into one event. A time alone is an event without facts. ``@:s`` behind the time names
+    A line has a time in integer milliseconds (or ``always``), a blank, and a Turtle statement without its dot, or an
+    atom such as ``:between(:a, 5, :b)``. ``;`` and ``,`` put several facts into one event. A time alone is an event without facts. ``@:s`` behind the time names
     the stream, and ``-`` behind that removes the facts: ``5 @:s - :a :p :b``. Blank lines and lines that begin with
     ``#`` are ignored. The prefixes are `PREFIXES`.
 
@@ -49,7 +49,7 @@ def timed(text: str, name: str = "expected") -> list[Timed]:
 
 def static(text: str, name: str = "static") -> list[Event]:
     """Returns facts that always hold, in the form of `stream` without times."""
-    return [Event(ALWAYS, _statement(line, origin)) for line, origin in _numbered(text, name)]
+    return [Event(ALWAYS, _facts(line, origin)) for line, origin in _numbered(text, name)]
 
 
 def term(text: str) -> Term:
@@ -94,7 +94,7 @@ def _event(line: str, origin: Origin) -> Event:
     match = _LINE.fullmatch(line)
     assert match is not None, "a line is not blank"
     time = _time(match["time"], origin)
-    facts = _statement(match["statement"], origin) if match["statement"] else ()
+    facts = _facts(match["statement"], origin) if match["statement"] else ()
     stream = term(match["stream"])[1:-1] if match["stream"] else ""
     return Event(time, (), stream, facts) if match["removed"] else Event(time, facts, stream)
 
@@ -103,11 +103,16 @@ def _expected(line: str, origin: Origin) -> Iterator[Timed]:
     time, _, statement = line.partition(" ")
     if statement.startswith("?"):
         yield _time(time, origin), _solution(statement)
-    elif match := _ATOM.fullmatch(statement):
-        yield _time(time, origin), _atom(match["relation"], match["arguments"], origin)
     else:
-        for fact in _statement(statement, origin):
+        for fact in _facts(statement, origin):
             yield _time(time, origin), fact
+
+
+def _facts(text: str, origin: Origin) -> tuple[Fact, ...]:
+    """Returns the facts of a statement in Turtle, or an atom."""
+    if match := _ATOM.fullmatch(text):
+        return (_atom(match["relation"], match["arguments"], origin),)
+    return _statement(text, origin)
 
 
 _ATOM = re.compile(r"(?P<relation>\S+?)\((?P<arguments>.*)\)")
