@@ -66,6 +66,10 @@ PROGRAMS: dict[str, list[str]] = {
         "SEQ { { ?a :b ?d } OPTIONALSEQ { ?a :n ?f } FILTER(getDURATION() < 5) } EQUALSOPTIONAL { ?a :b ?e } "
         "FILTER(?c > ?d && getDURATION() <= 9)",
     ],
+    "hfc": [
+        '@prefix : <urn:>\n$r\n?a :b ?c ?s "x"@en # c\n->\n?d rdf:type <owl:Thing>\n@test\n?a != ?c\nDTLess ?s ?s\n'
+        "@action\n?d = MakeBlankNode\n\nSELECT DISTINCT ?a WHERE ?a ?b ?c & ?c ?b ?a FILTER ?a == ?b",
+    ],
     "strider": [
         "STREAMING { WINDOW [10 Seconds] SLIDE [5 Seconds] BATCH [1 Second] } REGISTER { QUERYID [q] REASONING [U] "
         "SPARQL [ PREFIX : <urn:> SELECT ?a { ?a :b [ :c ?d ] FILTER(?d > 2) } ] }",
@@ -80,6 +84,7 @@ DATA = {
     "ntt": "1000 <urn:a> <urn:p> <urn:b> .\n2020-01-01T00:00:00Z <urn:a> <urn:p> <urn:c> .\n",
     "nq": "<urn:a> <urn:p> <urn:b> <urn:g> .\n",
     "nqt": "1000 <urn:a> <urn:p> <urn:b> <urn:g> .\n",
+    "nt5": '<urn:a> <urn:p> "x"@en "1970-01-01"^^<http://www.w3.org/2001/XMLSchema#date> .\n_:b <urn:p> <urn:c> .\n',
     "ttl": "@prefix : <urn:> .\n:a :p [ :q ( 1 2.5 'x'@en ) ] ; a :C .\n",
     "trig": "@prefix : <urn:> .\n:g { :a :p :b , true }\n",
     "rdf": '<?xml version="1.0"?>\n<!DOCTYPE rdf:RDF [<!ENTITY e "urn:">]>\n<rdf:RDF xmlns:rdf='
@@ -105,6 +110,7 @@ ADDRESSES = [
     "answers-{time}.srj",
     "out/?format=parquet",
     "data.nt.gz",
+    "x.nt5?valid=time",
     "mqtt://x/t?qos=1",
     "kafka://h:1/t?group=g&start=earliest",
     "redis://h/s?group=g",

@@ -30,12 +30,18 @@ PROGRAMS = {
     "sparqlstream": "{declared} SELECT ?x FROM STREAM ex:s [NOW - 1 S] WHERE {{ ?x ex:p :b }}",
     "strider": "STREAMING {{ WINDOW [1 s] SLIDE [1 s] }} "
     "REGISTER {{ QUERYID [q] SPARQL [ {declared} SELECT ?x {{ ?x ex:p :b }} ] }}",
+    "hfc": "{declared}\n\n?x ex:p :b\n->\n?x ex:q :b",
     "jena": "{declared}\n[r: (?x ex:p :b) -> (?x ex:q 1)]",
     "owl": "{declared} Ontology(SubClassOf(ObjectHasValue(ex:p :b) ex:Q))",
     "rifps": "Document({declared} Group(Forall ?x (?x[ex:q -> 1] :- ?x[ex:p -> ex:b])))",
 }
 """A program in each language that uses the prefix `ex`, and, if the language has it, the empty prefix."""
-DECLARATIONS = {"jena": "@prefix {}: <{}> .\n", "owl": "Prefix({}:=<{}>) ", "rifps": "Prefix({} <{}>) "}
+DECLARATIONS = {
+    "hfc": "@prefix {}: <{}>\n",
+    "jena": "@prefix {}: <{}> .\n",
+    "owl": "Prefix({}:=<{}>) ",
+    "rifps": "Prefix({} <{}>) ",
+}
 
 
 def declared(language: str, **prefixes: str) -> str:

@@ -228,7 +228,9 @@ def _check_ends(sink: Sink, system: System) -> None:
                 changes = "changes" in operators.get(rule.name, ())
                 if is_tuple and changes:
                     hint = "leave `--output changes` out, or write them as `ndjson`"
-                    raise UsageError(f"the tuples of `{rule.name}` have the times of their validity themselves", hint=hint)
+                    raise UsageError(
+                        f"the tuples of `{rule.name}` have the times of their validity themselves", hint=hint
+                    )
                 if not is_tuple and not changes:
                     problem = f"`{ENDS}` has the ends of what `{rule.name}` derives"
                     raise UsageError(f"{problem}, which are not output", hint="output them: `--output changes`")

@@ -56,9 +56,17 @@ def _make_uri(*terms: Maybe) -> Maybe:
     return iri(f"{_NAMESPACE}uri:{digest}")
 
 
-_LESS = Function(_NAMESPACE + "DTLess", _less, 2, 2, truth=True, compares=True, doc="the first time is before the second")
+_LESS = Function(
+    _NAMESPACE + "DTLess", _less, 2, 2, truth=True, compares=True, doc="the first time is before the second"
+)
 _LESS_EQUAL = Function(
-    _NAMESPACE + "DTLessEqual", _less_equal, 2, 2, truth=True, compares=True, doc="the first time is not after the second"
+    _NAMESPACE + "DTLessEqual",
+    _less_equal,
+    2,
+    2,
+    truth=True,
+    compares=True,
+    doc="the first time is not after the second",
 )
 _INTERSECT = Function(
     _NAMESPACE + "DTIntersectionNotEmpty", _intersect, 4, 4, truth=True, doc="[a, b] and [c, d] have a time in common"

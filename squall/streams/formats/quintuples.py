@@ -116,7 +116,9 @@ def _parsed(lines: Sequence[tuple[int, str]], own: str) -> list[Quintuple]:
 
 def _match(line: str) -> re.Match[str]:
     if (match := _LINE.fullmatch(line)) is None:
-        raise SyntaxError(TRIPLE_TERMS if line.lstrip().startswith("<<") else DIRECTIONS if "--" in line else _MAX_TERMS)
+        raise SyntaxError(
+            TRIPLE_TERMS if line.lstrip().startswith("<<") else DIRECTIONS if "--" in line else _MAX_TERMS
+        )
     return match
 
 
