@@ -31,6 +31,7 @@ _LANGUAGES = {
     "strider": "sparql",
     "ctsparql": "sparql",
     "epsparql": "sparql",
+    "hfc": "text",
     "jena": "text",
     "ntt": "text",
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from lark import Token, Tree
 
-from squall.errors import Origin, did_you_mean
+from squall.errors import Origin
 from squall.lexers.hfc.tree import Action, Call, Comparison, Program, Query, Rule, Test, Tuple
 from squall.lexers.prefixes import declaration_hint
 from squall.lexers.sparql.terms import unquoted

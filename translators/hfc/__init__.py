@@ -17,8 +17,20 @@ from squall.functions import Function
 from squall.functions.hfc import LANGUAGE
 from squall.functions.sparql.names import SPARQL, test_iri
 from squall.lexers.hfc import tree
-from squall.model import AtomPattern, Bind, Call, Construct, FactPattern, Filter, Pattern, Predicate, Select, Slot
-from squall.model import System, Variable
+from squall.model import (
+    AtomPattern,
+    Bind,
+    Call,
+    Construct,
+    FactPattern,
+    Filter,
+    Pattern,
+    Predicate,
+    Select,
+    Slot,
+    System,
+    Variable,
+)
 from squall.rdf import TUPLE, iri_text, literal
 from squall.translators.common import Scope, find_builtin, is_predicate, is_subject, with_nesting_limit
 

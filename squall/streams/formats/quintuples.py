@@ -131,7 +131,8 @@ def _time_error(quintuple: Quintuple) -> str:
     if begin is None or end is None:
         return ""
     first, last = moment(begin), moment(end)
-    assert first is not None and last is not None
+    assert first is not None
+    assert last is not None
     is_reversed = compare(begin, end) == 1 or first > last
     return "its validity ends before it begins" if is_reversed else ""
 
@@ -166,7 +167,8 @@ class IntervalReader:
         for quintuple in parsed:
             begin = ALWAYS if quintuple.begin is None else moment(quintuple.begin)
             end = FOREVER if quintuple.end is None else moment(quintuple.end)
-            assert begin is not None and end is not None
+            assert begin is not None
+            assert end is not None
             if begin < self._latest:
                 reason = "it begins before the line in front of it: sort the lines by their begins"
                 if begin == ALWAYS:

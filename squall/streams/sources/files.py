@@ -230,8 +230,8 @@ class FileSource:
 
     Options: ``format``; ``context`` (a file, for JSON-LD); ``map``, ``unit``, ``header`` and ``separator`` (for
     records: `squall.streams.mappings.options`); ``stream`` (an IRI); ``time`` (integer ms, for untimed statements);
-    ``valid`` (``data`` or ``time``, for quintuples); ``idle`` (ms); and ``follow=yes``: the lines that are added to a file of lines are read, every ``poll`` ms (500). A
-    line is read when it is complete.
+    ``valid`` (``data`` or ``time``, for quintuples); ``idle`` (ms); and ``follow=yes``: the lines that are added to a
+    file of lines are read, every ``poll`` ms (500). A line is read when it is complete.
     """
 
     def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
