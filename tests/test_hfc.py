@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import pytest
 from hypothesis import strategies as st
@@ -16,7 +16,7 @@ from squall.functions.hfc import FUNCTIONS
 from squall.functions.values import date_time
 from squall.lexers import hfc
 from squall.lexers.hfc.tree import Action, Call, Comparison, Program, Query, Rule, Tuple
-from squall.model import AtomPattern, Construct, Pattern, Select, System, Variable, rules
+from squall.model import AtomPattern, Construct, Pattern, Select, Slot, System, Variable, rules
 from squall.rdf import RDF, TUPLE, XSD, Atom, Event, Fact, Solution, Term, Triple, iri, literal
 from squall.testing import LexerSuite
 from tests import in_memory
@@ -138,7 +138,7 @@ def year(number: int) -> Term:
     return literal(f"{number}-01-01T00:00:00Z", f"{XSD}dateTime")
 
 
-def tuples(*rows: tuple[object, ...]) -> list[Event]:
+def tuples(*rows: tuple[Term | int, ...]) -> list[Event]:
     """Returns an event of tuples, whose terms are terms, or years."""
     facts = (Atom(TUPLE, tuple(year(term) if isinstance(term, int) else term for term in row)) for row in rows)
     return [Event(0, tuple(facts))]
@@ -203,6 +203,7 @@ def test_functions_have_descriptions() -> None:
 # The laws
 
 
+T = TypeVar("T")
 NAMES = [iri(f"urn:{name}") for name in "abc"]
 quintuple = st.tuples(
     st.sampled_from(NAMES), st.just(P), st.sampled_from(NAMES), st.integers(0, 6), st.integers(0, 6)
@@ -219,11 +220,10 @@ def as_events(rows: Iterable[Row], step: int) -> list[Event]:
 
 def mementos(rows: Sequence[Row]) -> set[Atom]:
     """Returns what the rule of mementos concludes."""
-    standard, changed = iri("http://example.org/standard"), iri("http://example.org/changed")
-    renamed = [(company, standard, *rest) for company, _, *rest in rows]
+    changed = iri("http://example.org/changed")
     return {
         Atom(TUPLE, (c1, changed, t1, t2, date_time(e1), date_time(s2)))
-        for (c1, _, t1, s1, e1), (c2, _, t2, s2, _) in product(renamed, repeat=2)
+        for (c1, _, t1, s1, e1), (c2, _, t2, s2, _) in product(rows, repeat=2)
         if c1 == c2 and t1 != t2 and s1 < s2
     }
 
@@ -264,7 +264,7 @@ def paths(rows: Sequence[Row], time: int) -> Iterator[tuple[Term, Term]]:
         yield from ((start, end) for end in reached)
 
 
-def check_paths(rows: Sequence[Row], outputs: Iterable[Fact]) -> None:
+def check_paths(rows: Sequence[Row], outputs: Iterable[object]) -> None:
     """Fails unless what is given and what follows is just what is connected, at each instant."""
     derived = [fact.arguments for fact in outputs if isinstance(fact, Atom)]
     for time in range(7):
@@ -295,14 +295,18 @@ def test_engines_agree(builder: str, number: int) -> None:
     hold(law, number, rows=data, step=st.integers(0, 1), seed=st.integers(0, 1000))
 
 
+def many_of(strategy: st.SearchStrategy[T], least: int) -> st.SearchStrategy[tuple[T, ...]]:
+    return st.lists(strategy, min_size=least, max_size=3).map(lambda members: tuple(members))
+
+
 @examples(60)
 def test_a_program_prints_as_itself(many: int) -> None:
     """A tree that is made by hand, with any terms, is read from its print."""
-    terms = st.sampled_from([X, Y, P, literal('a "b"\n#'), literal("x", language="en"), literal("1", f"{XSD}int")])
+    slots: list[Slot] = [X, Y, P, literal('a "b"\n#'), literal("x", language="en"), literal("1", f"{XSD}int")]
+    terms = st.sampled_from(slots)
     lines = st.lists(terms, min_size=3, max_size=6).map(lambda row: Tuple(tuple(row)))
     calls = st.builds(Call, st.sampled_from(["MakeUri", str(P)]), st.lists(terms, max_size=3).map(tuple))
     comparisons = st.builds(Comparison, terms, terms, st.booleans())
-    many_of = lambda strategy, least: st.lists(strategy, min_size=least, max_size=3).map(tuple)  # noqa: E731
     names, tests = st.sampled_from(["", "r", "r.1-x"]), many_of(st.one_of(comparisons, calls), 0)
     actions = many_of(st.builds(Action, st.just(Z), calls), 0)
     rule = st.builds(Rule, names, many_of(lines, 1), many_of(lines, 1), tests, actions)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import strategies as st
 
 import squall
-from squall.contracts import Output
+from squall.contracts import CheckpointedSink, Output, TruncatableSink
 from squall.errors import SinkError, UsageError
 from squall.functions.values import date_time
 from squall.plan import Plan
@@ -91,7 +91,8 @@ def test_data_is_the_default_and_may_be_static(tmp_path: Path) -> None:
 
 
 def test_literals_blank_nodes_and_escapes_are_those_of_n_triples(tmp_path: Path) -> None:
-    line = '_:x <urn:p> "a \\"b\\" . # \\u00e9"@en "1970-01-01"^^<%sdate> "1970-01-02"^^<%sdate> .' % (XSD, XSD)
+    days = " ".join(literal(f"1970-01-0{day}", f"{XSD}date") for day in (1, 2))
+    line = f'_:x <urn:p> "a \\"b\\" . # \\u00e9"@en {days} .'
     (event,), dead_letters = read(tmp_path, line, '_:x <urn:p> "1"^^<urn:d>.', options="")
     atom, triple = event.facts
     assert isinstance(atom, Atom)
@@ -239,6 +240,41 @@ def test_an_encoder_continues_from_its_snapshot() -> None:
     assert encoded(other, change(A, 5, "delete")) == [str(Interval(A, 1, 5))]
 
 
+@pytest.mark.parametrize("ending", ["nt5", "nt5.gz"])
+def test_a_sink_of_a_run_that_resumes_has_each_interval_once(tmp_path: Path, ending: str) -> None:
+    """Open intervals are part of its checkpoint, and lines behind it are written again."""
+    path = tmp_path / f"out.{ending}"
+    first = open_sink(str(path))
+    assert isinstance(first, CheckpointedSink)
+    assert not isinstance(first, TruncatableSink), "a batch does not end the intervals that are open"
+    first.start()
+    first.write(change(A, 1, "insert"))
+    first.write(change(B, 2, "insert"))
+    first.write(change(B, 3, "delete"))
+    state = json.loads(json.dumps(first.snapshot()))
+    first.write(change(A, 5, "delete"))
+    first.close()
+    second = open_sink(str(path))
+    assert isinstance(second, CheckpointedSink)
+    second.start(resume=True)
+    second.restore(state)
+    second.write(change(A, 6, "delete"))
+    second.close()
+    data = path.read_bytes()
+    text = (gzip.decompress(data) if ending.endswith("gz") else data).decode()
+    assert text.splitlines() == [str(Interval(B, 2, 3)), str(Interval(A, 1, 6))]
+
+
+@pytest.mark.parametrize(
+    "uri", ["x-{time}.nt5", "x/?format=nt5", "tcp://127.0.0.1:1?format=nt5", "http://127.0.0.1:1?format=nt5"]
+)
+def test_sinks_of_instants_and_messages_have_no_intervals(tmp_path: Path, uri: str) -> None:
+    with pytest.raises(
+        UsageError, match=r"has files of instants|does not name the format|outlasts a connection|be written as `nt5`"
+    ):
+        open_sink(uri if "://" in uri else f"{tmp_path}/{uri}")
+
+
 def test_a_tuple_is_its_own_line() -> None:
     times = (date_time(1), date_time(2))
     assert encoded(QuintupleEncoder(), Output(Atom(TUPLE, (*A, *times)), 9, "r")) == [str(Interval(A, 1, 2))]
@@ -250,6 +286,7 @@ def test_a_tuple_is_its_own_line() -> None:
         ([Output(A, 1, "r")], "has the ends of what holds"),
         ([change(A, ALWAYS, "insert"), change(A, 1, "delete")], "has no begin that a quintuple could have"),
         ([change(A, 1, "insert"), change(A, 2, "insert")], "holds in two answers"),
+        ([change(A, 1, "delete")], "has not begun"),
         ([Output(Atom(TUPLE, (*A, date_time(1), A.object)), 1, "r")], "is no triple with the begin"),
         ([Output(Atom(iri("urn:r"), (A.subject,)), 1, "r")], "is no triple with the begin"),
         ([Output(Atom(TUPLE, (*A, date_time(1))), 1, "r", "insert")], "does not end by a change"),

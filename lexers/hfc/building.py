@@ -40,24 +40,19 @@ class _Builder:
     def item(self, part: Node) -> Rule | Query | None:
         """Returns a rule or a query; None for a declaration."""
         tokens = [child for child in part.children if isinstance(child, Token)]
-        sections = {str(child.data): child for child in part.children if isinstance(child, Tree)}
-        name = next((str(token)[1:] for token in tokens if token.type == "NAME"), "")
-        origin = self._origin(part)
         if part.data == "prefix":
             self._declare(*tokens)
             return None
-        tests = tuple(self._test(test) for test in self._children(sections, "tests"))
-        bodies = [child for child in part.children if isinstance(child, Tree) and child.data == "tuples"]
-        body, *heads = (tuple(self._tuple(line) for line in section.children) for section in bodies)
+        name = next((str(token)[1:] for token in tokens if token.type == "NAME"), "")
+        body, *heads = (tuple(map(self._tuple, lines)) for lines in _sections(part, "tuples"))
+        tests = tuple(map(self._test, _lines(part, "tests")))
+        origin = self._origin(part)
         if part.data == "query":
             variables = tuple(Variable(token[1:]) for token in tokens if token.type == "VAR")
-            return Query(name, variables, any(token.type == "DISTINCT" for token in tokens), body, tests, origin)
-        actions = tuple(self._action(action) for action in self._children(sections, "actions"))
+            is_distinct = any(token.type == "DISTINCT" for token in tokens)
+            return Query(name, variables, is_distinct, body, tests, origin)
+        actions = tuple(map(self._action, _lines(part, "actions")))
         return Rule(name, body, heads[0], tests, actions, origin)
-
-    @staticmethod
-    def _children(sections: Mapping[str, Node], name: str) -> list[Any]:
-        return list(sections[name].children) if name in sections else []
 
     def _declare(self, prefix: Token, namespace: Token) -> None:
         if not is_absolute(namespace[1:-1]):
@@ -142,3 +137,13 @@ class _Builder:
 
     def _origin(self, part: Any) -> Origin:
         return self.text.origin(getattr(part.meta, "start_pos", 0), getattr(part.meta, "end_pos", 1))
+
+
+def _sections(part: Node, name: str) -> list[list[Any]]:
+    """Returns the lines of each section of a rule or a query: its tuples, tests or actions."""
+    return [child.children for child in part.children if isinstance(child, Tree) and child.data == name]
+
+
+def _lines(part: Node, name: str) -> list[Any]:
+    """Returns the lines of a section that a rule or a query has at most once."""
+    return next(iter(_sections(part, name)), [])

@@ -16,7 +16,7 @@ _CREATING_FUNCTIONS = frozenset((
     "uriConcat", "bnode", "concat", "divide", "encode-for-uri", "md5", "multiply", "plus", "replace", "sha1", "sha256",
     "sha384", "sha512", "struuid", "subtract", "uuid", "numeric-add", "numeric-subtract", "numeric-multiply",
     "numeric-divide", "string-join", "append", "concatenate", "insert-before", "make-list", "build",
-    "makeInstance", *(f"{sign}-{duration}{what}" for sign in ("add", "subtract")
+    "makeInstance", "MakeUri", *(f"{sign}-{duration}{what}" for sign in ("add", "subtract")
                       for duration in ("dayTimeDuration", "yearMonthDuration")
                       for what in ("s", *(f"-{word}-{kind}" for word in ("to", "from")
                                           for kind in ("date", "dateTime", "time")))),

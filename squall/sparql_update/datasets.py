@@ -101,6 +101,8 @@ def read(
     if is_timed or format.messages:
         kind = "timed" if is_timed else "a log of messages"
         raise UsageError(f"`{uri}` is {kind}: it is no data set", hint="`squall run` reads streams")
+    if format.tuples:
+        raise UsageError(f"`{uri}` has quintuples: it is no data set", hint="`squall run` reads their times")
     if base is None and location.path != "-":
         base = Path(location.path).absolute().as_uri()
     name = f"{location.path}{scope}"

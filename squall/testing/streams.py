@@ -28,9 +28,9 @@ def stream(text: str, name: str = "stream") -> list[Event]:
     """Returns the events of a text, with one event per line.
 
     A line has a time in integer milliseconds (or ``always``), a blank, and a Turtle statement without its dot, or an
-    atom such as ``:between(:a, 5, :b)``. ``;`` and ``,`` put several facts into one event. A time alone is an event without facts. ``@:s`` behind the time names
-    the stream, and ``-`` behind that removes the facts: ``5 @:s - :a :p :b``. Blank lines and lines that begin with
-    ``#`` are ignored. The prefixes are `PREFIXES`.
+    atom such as ``:between(:a, 5, :b)``. ``;`` and ``,`` put several facts into one event. A time alone is an event
+    without facts. ``@:s`` behind the time names the stream, and ``-`` behind that removes the facts: ``5 @:s - :a :p
+    :b``. Blank lines and lines that begin with ``#`` are ignored. The prefixes are `PREFIXES`.
 
     Raises:
         LexerError: A line is wrong. The error has its place.

@@ -48,6 +48,8 @@ def open_splittable(
     hint = "`squall run` reads it, on every builder"
     if source.removals:
         raise UsageError(f"`{uri}` takes statements back, which rows cannot", hint=hint)
+    if getattr(getattr(source, "format", None), "tuples", False):
+        raise UsageError(f"`{uri}` has tuples, which are no rows of triples", hint=hint)
     if not isinstance(source, Splittable):
         reason = "what lies between two of its positions cannot be read again"
         raise UsageError(f"`{uri}` is nothing for {reader}: {reason}", hint=hint)

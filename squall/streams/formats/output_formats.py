@@ -203,6 +203,9 @@ def encoder(format: str, uri: str, alone: bool = False, declarations: Declaratio
     if format in LOGS:
         return EvaluationEncoder(log_encoder(format, declarations), query_in_log)
     if format == ENDS:
+        if alone:
+            hint = "write a file, or a log of changes: `rdfp`"
+            raise UsageError(f"`{uri}` cannot be written as `{ENDS}`: an interval outlasts a connection", hint=hint)
         return QuintupleEncoder()
     if format in EVALUATIONS:
         return EvaluationEncoder(EVALUATIONS[format])

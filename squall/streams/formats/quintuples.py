@@ -262,6 +262,8 @@ class QuintupleEncoder:
                 raise SinkError(f"`{triple}` holds in two answers", hint="write each to a sink of its own")
             self._begins[triple] = output.time
             return b""
+        if triple not in self._begins:
+            raise SinkError(f"`{triple}` ends at {output.time}, and has not begun", hint="write a log: `rdfp`")
         return _line(triple, self._begins.pop(triple), output.time)
 
 

@@ -18,7 +18,7 @@ from squall.errors import SinkError, UsageError
 from squall.streams.address import Address
 from squall.streams.formats.compression import split_ending
 from squall.streams.formats.evaluations import Declarations
-from squall.streams.formats.output_formats import BY_ENDING, LINES, check_format, encoder, of_ending
+from squall.streams.formats.output_formats import BY_ENDING, ENDS, LINES, check_format, encoder, of_ending
 from squall.streams.sinks.folders import COLUMNS, FolderSink
 from squall.streams.sinks.patterns import PatternSink, expanded, is_pattern
 
@@ -262,15 +262,8 @@ class GzipSink(_PathSink):
         self._encoder.begin(length > 0, False)
 
 
-class FileSink(_PathSink):
-    """An uncompressed file, which can be truncated to the start of a batch (`squall.contracts.TruncatableSink`)."""
-
-    def position(self) -> int:
-        self.file.write(self._encoder.end())
-        return self._synced_length()
-
-    def truncate(self, position: int) -> None:
-        self._truncate_existing(position)
+class PlainFileSink(_PathSink):
+    """An uncompressed file, whose format may buffer outputs from one batch to the next."""
 
     def _synced_length(self) -> int:
         self.file.flush()
@@ -282,6 +275,17 @@ class FileSink(_PathSink):
         self.file.truncate(length)
         self.file.seek(length)
         self._encoder.begin(length > 0, self.file.isatty())
+
+
+class FileSink(PlainFileSink):
+    """An uncompressed file, which can be truncated to the start of a batch (`squall.contracts.TruncatableSink`)."""
+
+    def position(self) -> int:
+        self.file.write(self._encoder.end())
+        return self._synced_length()
+
+    def truncate(self, position: int) -> None:
+        self._truncate_existing(position)
 
 
 def open_path(address: Address) -> Sink:
@@ -310,6 +314,9 @@ def open_path(address: Address) -> Sink:
     if not is_pattern(address.path):
         check_writable(Path(address.path))
         return _file_sink(address.text, Path(address.path), plain, compressed)
+    if plain == ENDS:
+        hint = "name one file, or write a log of each instant: `rdfp`"
+        raise UsageError(f"`{address.text}` has files of instants, and `{ENDS}` has intervals", hint=hint)
     check_writable(expanded(address.path, 0, ""))
     write_file = partial(_write_file, format=plain, compressed=compressed)
     return PatternSink(address.text, address.path, plain, write_file)
@@ -326,7 +333,8 @@ def _folder(address: Address) -> FolderSink:
 def _file_sink(uri: str, path: Path, format: str, compressed: bool) -> StreamSink:
     if compressed:
         return GzipSink(uri, format, lambda resume: cast(IO[bytes], gzip.open(path, _mode(resume))), path)
-    return FileSink(uri, format, lambda resume: path.open(_mode(resume), _BUFFER_BYTES), path)
+    kind = PlainFileSink if format == ENDS else FileSink
+    return kind(uri, format, lambda resume: path.open(_mode(resume), _BUFFER_BYTES), path)
 
 
 def _write_file(
