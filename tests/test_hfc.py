@@ -11,6 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 import squall
+from squall.checking import lint
 from squall.errors import SquallError
 from squall.functions.hfc import FUNCTIONS
 from squall.functions.values import date_time
@@ -129,6 +130,12 @@ def test_messages(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_there_are_messages() -> None:
     assert len(GOLDEN) >= 3
+
+
+def test_only_tuples_with_times_come_from_data() -> None:
+    times, longer = (lint(f"?a ?b ?c {more}\n->\n?c ?b ?a", lexer="hfc") for more in ("?s ?e", "?s ?e ?f"))
+    assert not times
+    assert [finding.code for finding in longer] == ["never-fires"]
 
 
 # Functions

@@ -22,7 +22,7 @@ from squall.model import (
     Union,
 )
 from squall.model.unbounded_state import pattern_text
-from squall.rdf import DEFAULT_STREAM, Term, is_iri
+from squall.rdf import DEFAULT_STREAM, TUPLE, Term, is_iri
 from squall.rdf.similar_terms import near_terms
 from squall.rdf.vocabulary import TYPE
 
@@ -33,7 +33,7 @@ MAX_NAMES = 5
 def check(program: Program) -> Iterator[Finding]:
     """Yields a finding for each rule that never has a solution, at the pattern that never matches.
 
-    Streams and static data may bring anything, with these exceptions: atoms, streams that the program derives itself,
+    Streams and static data may bring anything, with these exceptions: atoms other than quintuples, streams that the program derives itself,
     streams that are not given where others are, and predicates and classes that are not in a sample of the data.
     """
     firing = _Firing(program)
@@ -91,7 +91,7 @@ class _Firing:
         """Returns why no stream and no data bring what a pattern matches, or None if they may."""
         # In one piece: reasons, the first that holds.
         program, pattern, present = self.program, reading.pattern, self.program.present
-        if isinstance(pattern, AtomPattern) and pattern.relation not in (GRAPH, ARRIVAL):
+        if isinstance(pattern, AtomPattern) and not _may_arrive(pattern):
             return "streams and data bring triples only"
         streams = {source.stream for source in reading.sources}
         if streams <= program.own_streams and not (program.graphs and reading.of_graphs):
@@ -150,6 +150,12 @@ class _Firing:
         return near_terms(predicate, (*program.predicates, *counted_predicates)) or _present(
             "predicates", counted_predicates
         )
+
+
+def _may_arrive(pattern: AtomPattern) -> bool:
+    """Returns whether streams bring what a pattern matches: arrivals, graphs, and triples with their times
+    (`squall.streams.formats.quintuples`)."""
+    return pattern.relation in (GRAPH, ARRIVAL) or (pattern.relation == TUPLE and len(pattern.arguments) in (4, 5))
 
 
 def _present(kind: str, terms: Collection[Term]) -> str | None:
