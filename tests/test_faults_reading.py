@@ -48,6 +48,7 @@ DOCUMENTS = {
     "ntt": f"1 {TRIPLE}\n1 {OTHER}\n",
     "nq": f"{TRIPLE}\n{OTHER}\n",
     "nqt": f"1 {TRIPLE}\n1 {OTHER}\n",
+    "nt5": f"{TRIPLE}\n{OTHER}\n",
     "rdfp": f"A {TRIPLE}\nA {OTHER}\n",
     "ttl": f"{TRIPLE}\n{OTHER}\n",
     "trig": f"{TRIPLE}\n{OTHER}\n",
@@ -59,7 +60,7 @@ DOCUMENTS = {
     "trig-messages": f"{TRIPLE}\nMESSAGE\n{OTHER}\nMESSAGE\n",
 }
 """Two statements in each text format."""
-LINES = ("nt", "ntt", "nq", "nqt", "rdfp", "nt-messages", "nq-messages")
+LINES = ("nt", "ntt", "nq", "nqt", "nt5", "rdfp", "nt-messages", "nq-messages")
 COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
     "bz2": bz2.compress,

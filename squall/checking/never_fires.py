@@ -33,8 +33,9 @@ MAX_NAMES = 5
 def check(program: Program) -> Iterator[Finding]:
     """Yields a finding for each rule that never has a solution, at the pattern that never matches.
 
-    Streams and static data may bring anything, with these exceptions: atoms other than quintuples, streams that the program derives itself,
-    streams that are not given where others are, and predicates and classes that are not in a sample of the data.
+    Streams and static data may bring anything, with these exceptions: atoms other than quintuples, streams that the
+    program derives itself, streams that are not given where others are, and predicates and classes that are not in a
+    sample of the data.
     """
     firing = _Firing(program)
     for rule in program.rules:
