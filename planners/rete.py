@@ -35,6 +35,7 @@ from squall.model import (
     Source,
     System,
     TableFunction,
+    Temporal,
     Union,
     Variable,
     output_specs,
@@ -70,6 +71,7 @@ from squall.planners.lowering.rule_plans import (
     scan_nodes,
     sequence_join,
     stores_rows,
+    temporal,
     unit,
 )
 from squall.planners.lowering.scope import Names, is_closed, mentioned, single_use_variables
@@ -299,6 +301,8 @@ class _RetePlanner:
                 return self._pattern(joinable, system, unique, matches)
             case SequenceJoin(sides=sides):
                 forms = self._sequence_join(joinable, [self.forms(side, True) for side in sides], system)
+            case Temporal(system=inner):
+                forms = self._temporal(joinable, self.forms(inner, False))
             case Union(branches=branches):
                 forms = self._union([self.forms(branch, needs_multiplicity, correlated) for branch in branches])
             case System():
@@ -329,6 +333,13 @@ class _RetePlanner:
         trials = [(union(Draft(digest), rows_list), rows_list) for rows_list in islice(combinations, MAX_ORDERS)]
         least, combination = min(trials, key=_trial_order)
         union(self.draft, combination)
+        return list(dict.fromkeys(rows for rows, _ in trials if rows.node == least.node))
+
+    def _temporal(self, part: Temporal, inner: Sequence[Rows]) -> list[Rows]:
+        """Returns the solutions of a system over other intervals, in each form with the least node."""
+        trials = [(temporal(Draft(digest), part, rows), rows) for rows in inner]
+        least, inner_rows = min(trials, key=_trial_order)
+        temporal(self.draft, part, inner_rows)
         return list(dict.fromkeys(rows for rows, _ in trials if rows.node == least.node))
 
     def _sequence_join(self, part: SequenceJoin, sides: Sequence[Sequence[Rows]], system: System) -> list[Rows]:

@@ -21,8 +21,8 @@ PROGRAMS = [
 ]
 
 
-PROLOGUES = {"jena": "@prefix : <http://example.org/> ."}
-"""The declaration of the prefixes of the events in a language. It is not on a line of its own, so that places stay
+PROLOGUES = dict.fromkeys(("jena", "lars"), "@prefix : <http://example.org/> .")
+"""The declaration of the prefixes of the events in some languages. It is not on a line of its own, so that places stay
 right."""
 
 

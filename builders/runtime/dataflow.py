@@ -22,23 +22,26 @@ from squall.builders.runtime.memory_limit import MemoryLimit
 from squall.builders.runtime.operators import Operator, make_operator, stateless
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.distinct import DRedDistinct, TimeDependentOperator
-from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.join import JoinOperator
 from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
 from squall.builders.runtime.operators.output import OutputOperator, SinkOperator
 from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator, places_of, reads_any
-from squall.builders.runtime.operators.state import DiffedState, Stateful
+from squall.builders.runtime.operators.state import DiffedState, Stateful, TimedOperator
 from squall.builders.runtime.operators.stateless import StatelessOperator, Step
+from squall.builders.runtime.operators.temporal import TemporalOperator
 from squall.builders.runtime.operators.update import UpdateOperator
 from squall.builders.runtime.report_times import ReportSchedule
 from squall.builders.runtime.scheduler import Address, Scheduler, by_constant
 from squall.builders.runtime.state import StateRegistry
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import UNIT, Delta
+from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.operators import Construct
 from squall.rdf import ALWAYS, FOREVER, Columns, Event
 
+MAX_INSTANTS_AFTER_INPUT = 1000
+"""For so many instants a recursion through windows is followed behind the end of the input."""
 REPORT_TIMES_SUFFIX = "/report-times"
 """The suffix of a node's id for the state of its evaluation instants."""
 
@@ -120,8 +123,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self.by_constant = {
             id: [*route.by_constant.items()] for id, route in self.layout.routes.items() if route.by_constant
         }
-        self.event_time_operators = _event_time_operators(self.operators)
-        """The nodes inside the plan that process complete instants."""
+        self.timed_operators = _timed_operators(self.operators)
+        """The nodes inside the plan that have work when time passes."""
         instants = dict(_evaluation_instants(self.operators))
         self.instants = list(instants.values())
         """The evaluation instants of rstream outputs."""
@@ -229,12 +232,12 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self.change(self.input.close_sessions(now))
         for reader in self.input.session_readers.values():
             self._add_close_times(reader)
-        if self.event_time_operators:
+        if self.timed_operators:
             self._wake(now)
         for component in self.ready_components():
             if len(component) == 1:
                 self.step(component[0])
-                time_driven = self.event_time_operators.get(component[0])
+                time_driven = self.timed_operators.get(component[0])
                 if time_driven is not None and (complete or not isinstance(time_driven, DerivedStreamOperator)):
                     self._advance(component[0], time_driven, now)
                 continue
@@ -242,10 +245,28 @@ class Dataflow(Scheduler[Sequence[Delta]]):
                 self.delete(component)
                 self.rederive(component)
             self.fixpoint(component)
+            self._follow(component, now)
         for instants in self.instants if complete else ():
             instants.skip_if_idle(now)
 
-    def _advance(self, id: str, op: EventTimeOperator, now: int) -> None:
+    def _follow(self, component: Sequence[str], now: int) -> None:
+        """Processes what begins to be valid in a recursion up to `now`, one instant after the other."""
+        timed = {id: op for id in component if isinstance(op := self.timed_operators.get(id), TemporalOperator)}
+        instants = 0
+        while timed and (time := min(op.next_time for op in timed.values())) <= now:
+            instants += now >= FOREVER - 1
+            if instants > MAX_INSTANTS_AFTER_INPUT and not all(op.prolong_for_ever() for op in timed.values()):
+                rules = sorted(rule for id in component for rule in getattr(self.plan.by_id[id].op, "rules", ()))
+                raise BuilderError(
+                    f"the recursion through windows of {', '.join(f'`{rule}`' for rule in rules)} goes on behind the "
+                    f"end of the input: it derives something at more than {MAX_INSTANTS_AFTER_INPUT} further instants",
+                    hint="let a condition of a rule say where that ends",
+                )
+            for id, op in timed.items():
+                self.emit(id, op.advance(time))
+            self.fixpoint(component)
+
+    def _advance(self, id: str, op: TimedOperator, now: int) -> None:
         self.emit(id, op.advance(now))
         if isinstance(op, DerivedStreamOperator) and id in self.layout.stream_leaders:
             for instants in self.instants:
@@ -261,13 +282,13 @@ class Dataflow(Scheduler[Sequence[Delta]]):
 
     def _wake(self, now: int) -> None:
         """Schedules the nodes that have work up to `now`."""
-        for id, op in self.event_time_operators.items():
+        for id, op in self.timed_operators.items():
             if op.next_time <= now:
                 heapq.heappush(self.component_queue, self.component_of[id])
 
     def next_time(self) -> int:
         """Returns the next time at which there is work without further input; FOREVER if there is none."""
-        times = (op.next_time for op in self.operators.values() if isinstance(op, EventTimeOperator | SinkOperator))
+        times = (op.next_time for op in self.operators.values() if isinstance(op, TimedOperator | SinkOperator))
         close_times = (reader.followed.next_time for reader in self.input.session_readers.values())
         return min(chain(times, close_times), default=FOREVER)
 
@@ -332,10 +353,10 @@ def _kept_states(keys: Iterable[str], replaced: Replaced) -> dict[str, Stateful]
     return {key: replaced.states[old] for key, old in old_keys.items() if old is not None}
 
 
-def _event_time_operators(operators: Mapping[str, Operator]) -> dict[str, EventTimeOperator]:
-    """Returns the nodes that process complete instants inside the plan."""
+def _timed_operators(operators: Mapping[str, Operator]) -> dict[str, TimedOperator]:
+    """Returns the nodes inside the plan that have work when time passes."""
     inner = ((id, op) for id, op in operators.items() if not isinstance(op, OutputOperator | UpdateOperator))
-    return {id: op for id, op in inner if isinstance(op, EventTimeOperator)}
+    return {id: op for id, op in inner if isinstance(op, TimedOperator)}
 
 
 def _joins(operators: Mapping[str, Operator]) -> Iterator[str]:

@@ -17,11 +17,14 @@ from squall.functions.sparql.terms import SOLUTION
 from squall.model import (
     Aggregate,
     Ask,
+    At,
     AtomPattern,
     Bind,
     Call,
     Construct,
     Delete,
+    Dilate,
+    Erode,
     Exists,
     Expression,
     FactPattern,
@@ -36,11 +39,13 @@ from squall.model import (
     Optional,
     Pattern,
     Predicate,
+    Schedule,
     Select,
     SequenceJoin,
     Slice,
     System,
     TableFunction,
+    Temporal,
     Union,
     Variable,
     is_initial,
@@ -159,6 +164,8 @@ class _WrittenOrderPlanner:
                 return pattern_rows(self.draft, joinable, system, unique)
             case SequenceJoin(sides=sides):
                 return sequence_join(self.draft, joinable, [self.solutions(side, True, True) for side in sides], system)
+            case Temporal(system=inner):
+                return temporal(self.draft, joinable, self.solutions(inner, False, True))
             case Union(branches=branches):
                 return union(
                     self.draft, [self.solutions(branch, needs_multiplicity, True, correlated) for branch in branches]
@@ -276,6 +283,30 @@ def sequence_join(draft: Draft, part: SequenceJoin, sides: Sequence[Rows], rule:
     if isinstance(part, Iteration):
         return _iteration(draft, part, op, left, pair_names, rule, nodes)
     return Rows(draft.add(op, *nodes), names, left.nullable | right.nullable, part.origin)
+
+
+def temporal(draft: Draft, part: Temporal, rows: Rows) -> Rows:
+    """Returns the solutions of a system over other intervals.
+
+    Args:
+        draft: The plan.
+        part: What maps the intervals.
+        rows: The solutions of its system.
+    """
+    names, nullable = rows.names, rows.nullable
+    op: ops.Temporal
+    match part:
+        case Dilate(length=length, step=step):
+            op = ops.Dilate(length, step)
+        case Erode(length=length, step=step):
+            op = ops.Erode(length, step)
+        case At(variable=variable, length=length, tick=tick, step=step):
+            op, names = ops.At(length, tick, step), (*names, variable)
+        case Schedule(time=time, tick=tick):
+            op = ops.Schedule(names.index(time), tick)
+        case _:
+            raise PlannerError(f"`{type(part).__name__}` has no operator", part.origin)
+    return Rows(draft.add(op, rows.node), names, nullable, part.origin)
 
 
 def _iteration(

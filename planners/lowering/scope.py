@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 
 from squall.model import (
+    At,
     AtomPattern,
     Bind,
     Call,
@@ -22,6 +23,7 @@ from squall.model import (
     SequenceJoin,
     System,
     TableFunction,
+    Temporal,
     Union,
     Variable,
     variables,
@@ -98,6 +100,10 @@ def always_bound(part: Joinable) -> Names:
             return always_bound(left) - {name for name, value in values if isinstance(value, Call)}
         case SequenceJoin(left=left, right=right):
             return always_bound(left) | always_bound(right)
+        case At(system=system, variable=variable):
+            return always_bound(system) | {variable}
+        case Temporal(system=system):
+            return always_bound(system)
         case System(joinables=joinables, predicates=predicates, grouping=grouping):
             bound = _bound(joinables).union(*map(_assigned, predicates))
             if grouping is not None:

@@ -26,6 +26,7 @@ from squall.model import (
     Pattern,
     SequenceJoin,
     System,
+    Temporal,
     Union,
     Variable,
     visible,
@@ -232,5 +233,7 @@ def _nodes(part: Joinable) -> frozenset[Variable]:
             return _nodes(left).difference(name for name, _ in values)
         case SequenceJoin(left=left, right=right):
             return _nodes(left) | _nodes(right)
+        case Temporal(system=system):
+            return _nodes(system)
         case System(joinables=joinables):
             return frozenset(visible(part)).intersection(frozenset[Variable]().union(*map(_nodes, joinables)))

@@ -17,6 +17,7 @@ from squall.model import (
     Pattern,
     SequenceJoin,
     System,
+    Temporal,
     Union,
     Variable,
     documents,
@@ -52,7 +53,7 @@ def _variable_groups(rule: System) -> dict[Variable, Variable]:
     counts = Counter(mentions((rule.joinables, rule.predicates)))
     for part in walk(rule):
         match part:
-            case Union() | SequenceJoin() | System():
+            case Union() | SequenceJoin() | Temporal() | System():
                 continue
             case Optional(condition=condition):
                 _connect(list(mentions(condition)), parents)
@@ -99,6 +100,8 @@ def _is_small(part: Joinable) -> bool:
             return all(map(_is_small, branches))
         case SequenceJoin():
             return False
+        case Temporal(system=system):
+            return _is_small(system)
         case System(grouping=grouping, slice=slice):
             single = (grouping is not None and not grouping.keys) or (slice is not None and slice.limit == 1)
             return single or all(map(_is_small, part.joinables))

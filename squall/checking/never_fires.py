@@ -19,6 +19,7 @@ from squall.model import (
     SequenceJoin,
     Source,
     System,
+    Temporal,
     Union,
 )
 from squall.model.unbounded_state import pattern_text
@@ -78,6 +79,8 @@ class _Firing:
                 return self.missing(part)
             case SequenceJoin(left=left, right=right):
                 return self.missing(left) or self.missing(right)
+            case Temporal(system=system):
+                return self.missing(system)
             case Union(branches=branches):
                 missing = [self.missing(branch) for branch in branches]
                 return None if None in missing or not missing else missing[0]

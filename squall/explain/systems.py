@@ -81,11 +81,29 @@ def _joinable(joinable: tps.Joinable) -> Iterator[str]:
                 yield from _indented(_body(branch))
         case tps.SequenceJoin():
             yield from _sequence(joinable)
+        case tps.Temporal():
+            yield _temporal(joinable)
+            yield from _indented(_body(joinable.system))
         case System():
             yield joinable.name or "subquery"
             yield from _indented(_body(joinable))
         case tps.Pattern() | tps.AtomPattern():
             yield _fact(joinable)
+
+
+def _temporal(part: tps.Temporal) -> str:
+    match part:
+        case tps.Schedule(time=time):
+            return f"at the time {time}"
+        case tps.At(variable=variable, length=length):
+            label = f"at {variable} in the last {duration(length)}"
+        case tps.Erode(length=length):
+            label = f"always in the last {duration(length)}"
+        case tps.Dilate(length=length):
+            label = f"in the last {duration(length)}"
+        case _:
+            raise TypeError(f"`{part}` has no label")
+    return f"{label}, each {duration(part.step)}" if part.step else label
 
 
 def _sequence(sequence: tps.SequenceJoin) -> Iterator[str]:

@@ -33,6 +33,7 @@ from squall.model.rewriting import map_parts
 from squall.model.sequences import Between, Iteration, SequenceJoin
 from squall.model.sources import ARRIVAL, GRAPH, GRAPH_EXISTS, Arrivals, Graph, Graphs, Occurrences, Source
 from squall.model.systems import Document, Joinable, Stream, System
+from squall.model.temporal import At, Dilate, Erode, Schedule, Temporal
 from squall.model.windowing import with_windows
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "Aggregate",
     "Arrivals",
     "Ask",
+    "At",
     "AtomPattern",
     "Between",
     "Bind",
@@ -51,7 +53,9 @@ __all__ = [
     "Consequence",
     "Construct",
     "Delete",
+    "Dilate",
     "Document",
+    "Erode",
     "Exists",
     "Expression",
     "FactPattern",
@@ -72,6 +76,7 @@ __all__ = [
     "Pattern",
     "Predicate",
     "Report",
+    "Schedule",
     "Select",
     "SequenceJoin",
     "Slice",
@@ -80,6 +85,7 @@ __all__ = [
     "Stream",
     "System",
     "TableFunction",
+    "Temporal",
     "Union",
     "Variable",
     "derived_streams",

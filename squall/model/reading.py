@@ -21,6 +21,7 @@ from squall.model.expressions import (
 from squall.model.patterns import AtomPattern, FactPattern, Pattern, Variable
 from squall.model.sequences import Iteration, SequenceJoin
 from squall.model.systems import Document, Joinable, Stream, System
+from squall.model.temporal import At, Temporal
 
 
 def rules(system: System) -> Iterator[System]:
@@ -115,6 +116,10 @@ def variables(part: Joinable | Expression | None) -> Iterator[Variable]:
             yield from visible(left)
         case SequenceJoin(left=left, right=right):
             yield from (*visible(left), *visible(right))
+        case At(system=system, variable=variable):
+            yield from (*visible(system), variable)
+        case Temporal(system=system):
+            yield from visible(system)
         case System():
             yield from visible(part)
         case str() | None:

@@ -24,6 +24,7 @@ from squall.model import (
     SequenceJoin,
     Source,
     System,
+    Temporal,
     Union,
     output_specs,
 )
@@ -83,6 +84,8 @@ def dependencies(system: System, verb: str | None = None, origin: Origin | None 
             case SequenceJoin(sides=sides):
                 for side in sides:
                     yield from dependencies(side, verb or "orders", joinable.origin or origin)
+            case Temporal(system=inner):
+                yield from dependencies(inner, verb, joinable.origin or origin)
             case System():
                 yield from dependencies(joinable, verb, origin)
 

@@ -12,6 +12,7 @@ from squall.model.patterns import FactPattern
 from squall.model.reports import Report
 from squall.model.sequences import SequenceJoin
 from squall.model.sources import Source
+from squall.model.temporal import Temporal
 from squall.rdf import Term
 from squall.rdf.cliques import Cliques
 
@@ -113,7 +114,7 @@ class System:
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
 
-Joinable = FactPattern | Union | SequenceJoin | System
+Joinable = FactPattern | Union | SequenceJoin | Temporal | System
 
 
 def axioms_of(system: System) -> tuple[object, ...]:

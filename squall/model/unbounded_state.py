@@ -17,6 +17,7 @@ from squall.model import (
     Predicate,
     SequenceJoin,
     System,
+    Temporal,
     Union,
     rules,
     streams,
@@ -119,6 +120,8 @@ def _parts(joinable: Joinable) -> tuple[System, ...]:
             return branches
         case SequenceJoin(sides=sides):
             return sides
+        case Temporal(system=system):
+            return (system,)
         case _:
             return ()
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from squall.model.expressions import Exists, Negation, Optional, Predicate, Union
 from squall.model.sequences import SequenceJoin
 from squall.model.systems import Joinable, System
+from squall.model.temporal import Temporal
 
 Part = System | Joinable | Predicate
 
@@ -27,6 +28,8 @@ def inside(part: Part) -> tuple[Part, ...]:
             return branches
         case SequenceJoin():
             return part.sides
+        case Temporal(system=system):
+            return (system,)
         case Negation(joinables=joinables):
             return joinables
         case Optional(system=system, exists=exists):

@@ -14,6 +14,7 @@ from squall.model.rewriting import map_parts
 from squall.model.sequences import Between, SequenceJoin
 from squall.model.sources import Graph, Occurrences, Source
 from squall.model.systems import System
+from squall.model.temporal import Temporal
 from squall.model.walk import walk
 from squall.model.windows import EMPTY, LANDMARK, Window
 from squall.rdf import iri_text
@@ -52,7 +53,7 @@ def _apply_defaults(system: System, default: Source) -> System:
                 return _apply_defaults(component, default)
             case Union(branches=branches):
                 return replace(component, branches=tuple(_apply_defaults(branch, default) for branch in branches))
-            case SequenceJoin() | Between():
+            case SequenceJoin() | Between() | Temporal():
                 return map_parts(component, part)
             case Optional(system=nested, exists=exists):
                 return replace(component, system=_apply_defaults(nested, default), exists=tuple(map(part, exists)))

@@ -21,6 +21,7 @@ from squall.plan.operators import (
     Operator,
     Scan,
     Sink,
+    Temporal,
     Update,
     is_time_dependent,
     windows_of,
@@ -215,7 +216,9 @@ class Plan:
 
     @cached_property
     def has_expiring_windows(self) -> bool:
-        """Whether a window of the plan lets rows expire."""
+        """Whether a window of the plan, or an operator on validity, lets rows expire."""
+        if any(isinstance(node.op, Temporal) for node in self.nodes):
+            return True
         windows = (window for node in self.nodes for window in windows_of(node.op))
         return any(window.expires for window in windows)
 

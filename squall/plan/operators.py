@@ -352,6 +352,77 @@ class Iteration(SequenceJoin):
         return [place for place, value in enumerate(self.values) if isinstance(value, Invoke)]
 
 
+class Temporal(Traits):
+    """What the operators on the validity of rows have in common (`squall.model.Temporal`).
+
+    Such an operator takes its input as a set, and outputs each of its rows over other intervals. It processes validity
+    when time has reached its begin, so that a recursion through it processes one instant after the other.
+    """
+
+    keeps_rows = True
+    counts_rows = False
+
+    def reads(self, widths: Sequence[int]) -> Sequence[int]:
+        return range(widths[0])
+
+    def grouping(self, width: int) -> tuple[int, ...]:
+        return tuple(range(width))
+
+
+@dataclass(frozen=True)
+class Dilate(Temporal):
+    """Outputs a row while it has been valid at some instant of the last `length` ms: [a, b) becomes [a, b + length).
+
+    Attributes:
+        length: Integer ms, 0 or more.
+        step: If it is more than 0, the row is output from the first multiple of it on (integer ms), up to another one.
+    """
+
+    length: int
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class Erode(Temporal):
+    """Outputs a row while it has been valid for more than `length` ms: a maximal [a, b) becomes [a + length, b), if
+    that is not empty. The attributes are those of `Dilate`.
+    """
+
+    length: int
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class At(Temporal):
+    """Outputs a row with each time at which it was valid in the last `length` ms, as a further column.
+
+    Attributes:
+        length: Integer ms, 0 or more.
+        tick: The unit of time (integer ms): the column is an xsd:integer that counts these.
+        step: As in `Dilate`.
+    """
+
+    length: int
+    tick: int = 1
+    step: int = 0
+
+    def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
+        return (*range(widths[0]), None)
+
+
+@dataclass(frozen=True)
+class Schedule(Temporal):
+    """Outputs a row at the time that one of its columns holds, if it was valid by then.
+
+    Attributes:
+        time: The column, an xsd:integer in units of `tick`. A row with another value is not output.
+        tick: The unit of time (integer ms), and how long the row is output.
+    """
+
+    time: int
+    tick: int = 1
+
+
 @dataclass(frozen=True)
 class Union(Traits):
     """Outputs the rows of all inputs, as a bag. They have the same number of columns."""
@@ -777,9 +848,9 @@ class DerivedStream(Traits):
 
 
 Operator = (
-    Scan | Match | Join | MultiwayJoin | LeftJoin | AntiJoin | SequenceJoin | Iteration | Union | Project
-    | ConstantFilter | Filter | Extend | TableFunction | Unit | Distinct | Group | Slice | TransitiveClosure | Construct
-    | Select | Update | Sink | DerivedStream
+    Scan | Match | Join | MultiwayJoin | LeftJoin | AntiJoin | SequenceJoin | Iteration | Dilate | Erode | At | Schedule
+    | Union | Project | ConstantFilter | Filter | Extend | TableFunction | Unit | Distinct | Group | Slice
+    | TransitiveClosure | Construct | Select | Update | Sink | DerivedStream
 )  # fmt: skip
 
 

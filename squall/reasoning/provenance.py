@@ -43,6 +43,7 @@ from squall.model.reading import rules, variables, visible
 from squall.model.sequences import SequenceJoin
 from squall.model.sources import ARRIVAL, GRAPH, GRAPH_EXISTS, Source
 from squall.model.systems import Joinable, System
+from squall.model.temporal import Temporal
 from squall.model.walk import walk
 from squall.rdf import Term, Triple
 from squall.rdf.cliques import SAME_AS, Cliques
@@ -342,6 +343,12 @@ class _Rewriting:
             case SequenceJoin():
                 raise TranslatorError(
                     "a sequence cannot be read by owl:sameAs with provenance",
+                    joinable.origin,
+                    "run it with `--same-as representative`",
+                )
+            case Temporal():
+                raise TranslatorError(
+                    "a window in the body of a rule cannot be read by owl:sameAs with provenance",
                     joinable.origin,
                     "run it with `--same-as representative`",
                 )

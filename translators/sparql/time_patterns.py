@@ -37,9 +37,11 @@ from squall.model import (
     Source,
     System,
     TableFunction,
+    Temporal,
     Union,
     Variable,
     map_parts,
+    variables,
     visible,
 )
 from squall.model.expressions import Call
@@ -677,6 +679,8 @@ def bound_in(part: Joinable) -> frozenset[Variable]:
             return bound_in(left) - {name for name, value in values if isinstance(value, Call)}
         case SequenceJoin(left=left, right=right):
             return bound_in(left) | bound_in(right)
+        case Temporal():
+            return frozenset(variables(part))
         case Pattern() | AtomPattern():
             return frozenset(slot for slot in part.slots if isinstance(slot, Variable))
 

@@ -50,8 +50,8 @@ from squall.builders.distributed.plan.stages import Stage
 from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.distinct import TransitiveClosureOperator
-from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.scan import predicates_to_read
+from squall.builders.runtime.operators.state import TimedOperator
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.scheduler import Address
 from squall.builders.runtime.schema_changes import SchemaGuard
@@ -374,7 +374,7 @@ def _derived_stream_records(dataflow: _Partition) -> Iterator[Watermark | Instan
     """Yields what the driver needs to know of derived streams: until when they matter, and when they brought
     something."""
     ends = max(
-        (op.last_time for op in dataflow.event_time_operators.values() if isinstance(op, DerivedStreamOperator)),
+        (op.last_time for op in dataflow.timed_operators.values() if isinstance(op, DerivedStreamOperator)),
         default=ALWAYS,
     )
     if ends > ALWAYS:
@@ -441,7 +441,7 @@ class _Partition(Dataflow):
         """Restricts what operators output without rows of this partition, or of rows that all partitions have."""
         for id, op in self.operators.items():
             if _outputs_without_input(self.plan.by_id[id].op) and not self._is_here((id, 0), ()):
-                self.event_time_operators.pop(id, None)
+                self.timed_operators.pop(id, None)
             if isinstance(op, TransitiveClosureOperator) and (id, 0) not in self.router.key_functions:
                 op.restrict_to(self._is_own)
 
@@ -455,7 +455,7 @@ class _Partition(Dataflow):
 
     def evaluate(self, instants: Mapping[str, Sequence[int]]) -> None:
         """Sets the instants at which derived snapshots are evaluated (integer ms), by the nodes that derive them."""
-        for id, op in self.event_time_operators.items():
+        for id, op in self.timed_operators.items():
             if isinstance(op, DerivedStreamOperator) and op.emitter.instants is not None:
                 op.instants = instants.get(id, ())
 
@@ -464,7 +464,7 @@ class _Partition(Dataflow):
         notes, self.notes = self.notes, {}
         return notes
 
-    def _advance(self, id: str, op: EventTimeOperator, now: int) -> None:
+    def _advance(self, id: str, op: TimedOperator, now: int) -> None:
         if not (self.rstream_nodes and isinstance(op, DerivedStreamOperator)):
             super()._advance(id, op, now)
             return
@@ -508,8 +508,8 @@ class _Partition(Dataflow):
                 self.delete(component)
             else:
                 self.fixpoint(component)
-            if component[0] in self.event_time_operators:
-                self._advance(component[0], self.event_time_operators[component[0]], now)
+            if component[0] in self.timed_operators:
+                self._advance(component[0], self.timed_operators[component[0]], now)
 
 
 class _ProfiledPartition(_Partition, ProfiledDataflow):

@@ -15,7 +15,7 @@ from squall.builders.distributed.plan.shardability import Reason, why_not_sharda
 from squall.builders.distributed.plan.snapshot_nodes import rstream_nodes
 from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.plan import Plan
-from squall.plan.operators import DerivedStream, Operator, Scan, Update
+from squall.plan.operators import DerivedStream, Operator, Scan, Temporal, Update
 
 _MAX_ADDED_FACTOR = 10
 """One task compacts up to this many times the rows that one task processes."""
@@ -82,6 +82,8 @@ def _why_as_a_whole(op: Operator, in_one_job: bool) -> str | None:
             window.has_sessions for window in source.all_windows
         ):
             return "closes sessions when time passes"
+        case Temporal():
+            return "changes when facts hold, also where nothing comes"
         case Scan(source=source) if in_one_job:
             return why_ordered_source(source)
         case DerivedStream() if in_one_job:

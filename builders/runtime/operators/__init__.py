@@ -38,6 +38,7 @@ from squall.builders.runtime.operators.output import (
 )
 from squall.builders.runtime.operators.sequence_join import SequenceJoinOperator
 from squall.builders.runtime.operators.stateless import StatelessOperator
+from squall.builders.runtime.operators.temporal import AtOperator, DilateOperator, ErodeOperator, ScheduleOperator
 from squall.builders.runtime.operators.update import UpdateOperator
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta
@@ -100,6 +101,14 @@ def make_operator(node: Node, plan: Plan, tuning: Tuning = DEFAULT_TUNING) -> Op
             return IterationOperator(op, len(widths), tuning)
         case ops.SequenceJoin():
             return SequenceJoinOperator(op, len(widths), tuning)
+        case ops.Dilate():
+            return DilateOperator(op, widths[0], tuning)
+        case ops.Erode():
+            return ErodeOperator(op, widths[0], tuning)
+        case ops.At():
+            return AtOperator(op, widths[0], tuning)
+        case ops.Schedule():
+            return ScheduleOperator(op, widths[0], tuning)
         case ops.Group():
             return GroupOperator(op)
         case ops.Slice():

@@ -15,7 +15,7 @@ from operator import itemgetter
 
 from squall.builders.runtime.operators.aggregate import accumulator
 from squall.builders.runtime.operators.codegen import compile_expressions, compile_source, compile_vectorized
-from squall.builders.runtime.operators.state import Stateful, sum_weights
+from squall.builders.runtime.operators.state import TimedOperator, sum_weights
 from squall.builders.runtime.zset import Delta, Row
 from squall.functions import lookup_aggregate
 from squall.functions.aggregation import Accumulator
@@ -71,8 +71,8 @@ class MultiplicityChanges:
         return sum(map(len, self.by_time.values()))
 
 
-class EventTimeOperator(Stateful):
-    """An operator that applies changes in the order of event time."""
+class EventTimeOperator(TimedOperator):
+    """An operator that applies changes in the order of event time, when their instants are complete."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,7 +80,6 @@ class EventTimeOperator(Stateful):
 
     @property
     def next_time(self) -> int:
-        """The next time at which the operator has work; FOREVER if there is none."""
         return self.changes.next_time
 
     def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
@@ -103,10 +102,6 @@ class EventTimeOperator(Stateful):
     def rows_of(self, deltas: Sequence[Delta]) -> list[Row]:
         """Returns the part of each delta that is counted."""
         return [delta[:-3] for delta in deltas]
-
-    def advance(self, now: int) -> list[Delta]:
-        """Processes all instants up to `now`, which are complete, and returns the output deltas."""
-        raise NotImplementedError
 
 
 class _OpenRows:

@@ -78,6 +78,19 @@ class Stateful:
         """Drops rows that ended at `now` or before. No later delta begins before `now`."""
 
 
+class TimedOperator(Stateful):
+    """An operator that has work when time passes."""
+
+    @property
+    def next_time(self) -> int:
+        """The next time at which the operator has work; FOREVER if there is none."""
+        raise NotImplementedError
+
+    def advance(self, now: int) -> list[Delta]:
+        """Processes all instants up to `now` (integer ms), and returns the output deltas."""
+        raise NotImplementedError
+
+
 class SnapshotDiff:
     """The difference between successive snapshots of a small state, which is cheaper than logging each change."""
 

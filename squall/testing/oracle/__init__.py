@@ -26,17 +26,31 @@ from squall.model import (
     Select,
     Slot,
     System,
+    Temporal,
     Variable,
     is_initial,
     is_update,
     output_specs,
 )
 from squall.model.beginnings import without_beginnings
+from squall.model.walk import walk
 from squall.rdf import ALWAYS, QUAD, Atom, Evaluated, Event, Fact, Quad, Term, Triple
-from squall.testing.oracle.base import BEGIN, SETTLED, Answer, Expected, Instant, Item, Names, Since, reported_time
+from squall.testing.oracle.base import (
+    BEGIN,
+    SETTLED,
+    Answer,
+    Expected,
+    History,
+    Instant,
+    Item,
+    Names,
+    Since,
+    reported_time,
+)
 from squall.testing.oracle.deadlines import deadlines
 from squall.testing.oracle.models import model
 from squall.testing.oracle.outputs import Items, emitted, reported, with_rule_names
+from squall.testing.oracle.solutions import held
 from squall.testing.oracle.stratification import may_meet, patterns, stratified
 from squall.testing.oracle.updates import Acting, State, acting_solutions, demands_of, quads
 from squall.testing.oracle.validity import (
@@ -169,7 +183,9 @@ def _course(specs: Sequence[OutputSpec], events: Sequence[Event], static: Sequen
     moving = [event for event in events if event.time >= BEGIN]
     pending_times = {ALWAYS}.union(*(change_instants(source, moving) for source in graphs.stays))
     deadline_times = (deadlines(program, [*events, *static]) if moving else set()) - pending_times
-    pending_times |= deadline_times
+    temporals = [part for rule in program for part in walk(rule) if isinstance(part, Temporal)]
+    pending_times |= deadline_times | (_ticks(temporals, pending_times) if moving else set())
+    history: History = {}
     event_times = {event.time for event in moving}
     course = _Course({}, set())
     since: Since = {}
@@ -183,8 +199,10 @@ def _course(specs: Sequence[OutputSpec], events: Sequence[Event], static: Sequen
             deadline_times.discard(time)
             steps_taken = 0 if time <= max(event_times) else steps_taken
         read = {source: valid(source, stays, time) for source, stays in graphs.stays.items()}
-        instant = Instant(reported_time(time), read, since)
+        instant = Instant(reported_time(time), read, since, history=history)
         answers = model(strata, instant, specs, graphs.inserted(time))
+        for part in temporals:
+            history.setdefault(id(part), {})[instant.time] = held(part, instant)
         if time not in deadline_times or answers != course.models[max(course.models)]:
             course.models[time] = answers
         acting = set(acting_solutions(program, instant))
@@ -204,6 +222,13 @@ def _course(specs: Sequence[OutputSpec], events: Sequence[Event], static: Sequen
             pending_times.add(SETTLED)
         pending_times |= set(graphs.timers().values()) if moving else set()
     return course
+
+
+def _ticks(temporals: Sequence[Temporal], instants: set[int]) -> set[int]:
+    """Returns the instants of a program with windows in bodies: all, until the windows have passed the last change."""
+    times = [time for time in instants if time >= BEGIN]
+    lengths = [getattr(part, "length", 0) + getattr(part, "step", 0) + getattr(part, "tick", 1) for part in temporals]
+    return set(range(min(times), max(times) + sum(lengths) + max(lengths) + 1)) if temporals and times else set()
 
 
 def _merged(parts: Sequence[Answer]) -> Answer:

@@ -36,11 +36,15 @@ Since = dict[object, int]
 """Since when each solution that reads the time holds (integer ms), by its place in the program."""
 
 
+History = dict[int, dict[int, set[frozenset[tuple[Variable, Term]]]]]
+
+
 @dataclass
 class Instant:
     """An instant: the facts that are valid in each source, and those that reentrant rules have derived so far.
 
     given: the values that replace variables inside an `Exists`.
+    history: the solutions of the system in each `Temporal`, by the identity of the `Temporal`, at each earlier instant.
     """
 
     time: int
@@ -49,6 +53,7 @@ class Instant:
     since: Since = field(default_factory=dict)
     derived: set[Fact] = field(default_factory=set)
     given: Bindings = field(default_factory=dict)
+    history: History = field(default_factory=dict)
 
     def start(self, solution: object) -> int:
         """Returns the time (integer ms) since which the solution holds."""

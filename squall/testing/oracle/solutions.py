@@ -10,9 +10,11 @@ from squall import functions
 from squall.functions import values
 from squall.functions.deadlines import time_operands
 from squall.model import (
+    At,
     AtomPattern,
     Bind,
     Call,
+    Erode,
     Exists,
     FactPattern,
     Filter,
@@ -23,15 +25,17 @@ from squall.model import (
     Optional,
     Pattern,
     Predicate,
+    Schedule,
     Select,
     SequenceJoin,
     System,
     TableFunction,
+    Temporal,
     Union,
     Variable,
     visible,
 )
-from squall.rdf import XSD, Atom, Fact, Term, Triple, is_literal, literal
+from squall.rdf import ALWAYS, XSD, Atom, Fact, Term, Triple, is_literal, literal
 from squall.testing.oracle.base import Bindings, Instant, once
 from squall.testing.oracle.expressions import evaluated, term_of
 from squall.testing.oracle.modifiers import grouped, projected, sliced
@@ -86,8 +90,40 @@ def _of_joinable(joinable: Joinable, graph: set[Fact], instant: Instant) -> list
             return [solution for branch in branches for solution in _outside(branch, instant)]
         case SequenceJoin():
             return _sequences(joinable, instant)
+        case Temporal():
+            return over_time(joinable, instant)
         case System():
             return _outside(joinable, instant)
+
+
+def held(part: Temporal, instant: Instant) -> set[frozenset[tuple[Variable, Term]]]:
+    """Returns the solutions of the system of a `Temporal` that hold now."""
+    return {frozenset(solution.items()) for solution in _outside(part.system, instant)}
+
+
+def over_time(part: Temporal, instant: Instant) -> list[Bindings]:
+    """Returns the solutions of a window in a body, or those that hold at a time of their own. Before the first instant
+    all was as at `ALWAYS`."""
+    now, past = held(part, instant), instant.history.get(id(part), {})
+    if instant.time == ALWAYS:
+        return [] if isinstance(part, At | Schedule) else [dict(solution) for solution in now]
+    if isinstance(part, Schedule):
+        time = values.integer(instant.time // part.tick)
+        solutions = now.union(*past.values())
+        return [dict(solution) for solution in solutions if (part.time, time) in solution]
+    step = getattr(part, "step", 0)
+    last = instant.time // step * step if step else instant.time
+    times = range(last - part.length, last + 1)  # type: ignore[attr-defined]
+    by_time = {time: now if time == instant.time else past.get(time, past[ALWAYS]) for time in times}
+    if isinstance(part, At):
+        return [
+            {**dict(solution), part.variable: values.integer(time // part.tick)}
+            for time, solutions in by_time.items()
+            if time % part.tick == 0
+            for solution in solutions
+        ]
+    combine = set.intersection if isinstance(part, Erode) else set.union
+    return [dict(solution) for solution in combine(*by_time.values())]
 
 
 def _sequences(part: SequenceJoin, instant: Instant) -> list[Bindings]:

@@ -21,6 +21,7 @@ from squall.model import (
     Pattern,
     SequenceJoin,
     System,
+    Temporal,
     Union,
     Variable,
 )
@@ -87,6 +88,8 @@ def _inner(joinable: Joinable, part: System, strict: int) -> Iterator[tuple[Fact
         case SequenceJoin(sides=sides):
             for side in sides:
                 yield from patterns(side, 1)
+        case Temporal(system=system):
+            yield from patterns(system, strict)
         case System():
             yield from patterns(joinable, strict)
 
