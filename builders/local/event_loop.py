@@ -14,7 +14,7 @@ from operator import attrgetter
 
 from squall.builders.local.event_buffer import EventBuffer
 from squall.builders.local.updates import UpdateSteps
-from squall.builders.runtime.dataflow import Dataflow
+from squall.builders.runtime.dataflow import MAX_INSTANTS_AFTER_INPUT, Dataflow
 from squall.builders.runtime.memory_limit import MemoryLimit
 from squall.builders.runtime.multiway_join import with_multiway_joins
 from squall.builders.runtime.operators.event_time import EventTimeOperator
@@ -157,6 +157,8 @@ class EventLoop:
         if not self.snapshot_dataflow and self.watermark > ALWAYS:
             if self.update_steps:
                 self.update_steps.has_input_ended = True
+            if self.dataflow.has_recursive_windows:
+                yield from self.drain()
             yield from self._advance(FOREVER - 1)
 
     def drain(self) -> Iterator[Outputs]:
@@ -167,7 +169,13 @@ class EventLoop:
         yield from self._process_events(self.buffer.take())
         if self.update_steps:
             self.update_steps.has_input_ended = True
+        instants = 0
         while self.watermark > ALWAYS and (next_time := self.next_change_time) < FOREVER:
+            instants += 1
+            if instants > MAX_INSTANTS_AFTER_INPUT and self.dataflow.has_recursive_windows:
+                next_time = self.dataflow.next_time_without_growth()
+                if next_time == FOREVER:
+                    return
             yield from self._advance(next_time)
 
     @property

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import ClassVar, NamedTuple, cast
 
@@ -251,20 +252,52 @@ class Dataflow(Scheduler[Sequence[Delta]]):
 
     def _follow(self, component: Sequence[str], now: int) -> None:
         """Processes what begins to be valid in a recursion up to `now`, one instant after the other."""
-        timed = {id: op for id in component if isinstance(op := self.timed_operators.get(id), TemporalOperator)}
+        timed = self._temporal_operators(component)
         instants = 0
         while timed and (time := min(op.next_time for op in timed.values())) <= now:
             instants += now >= FOREVER - 1
-            if instants > MAX_INSTANTS_AFTER_INPUT and not all(op.prolong_for_ever() for op in timed.values()):
-                rules = sorted(rule for id in component for rule in getattr(self.plan.by_id[id].op, "rules", ()))
-                raise BuilderError(
-                    f"the recursion through windows of {', '.join(f'`{rule}`' for rule in rules)} goes on behind the "
-                    f"end of the input: it derives something at more than {MAX_INSTANTS_AFTER_INPUT} further instants",
-                    hint="let a condition of a rule say where that ends",
-                )
+            if instants > MAX_INSTANTS_AFTER_INPUT:
+                self._check_growth(component)
+                for op in timed.values():
+                    op.prolong_for_ever()
             for id, op in timed.items():
                 self.emit(id, op.advance(time))
             self.fixpoint(component)
+
+    def _temporal_operators(self, component: Sequence[str]) -> dict[str, TemporalOperator]:
+        """Returns the operators on validity in a recursion."""
+        timed = ((id, self.timed_operators.get(id)) for id in component if len(component) > 1)
+        return {id: op for id, op in timed if isinstance(op, TemporalOperator)}
+
+    @cached_property
+    def has_recursive_windows(self) -> bool:
+        """Whether validity may grow in a recursion for as long as time passes."""
+        return any(self._temporal_operators(component) for component in self.plan.components)
+
+    def _check_growth(self, component: Sequence[str]) -> None:
+        """Raises BuilderError if a recursion derives something new behind the end of the input, and not only again."""
+        if not all(op.is_prolonged for op in self._temporal_operators(component).values()):
+            rules = sorted({rule for id in component for rule in getattr(self.plan.by_id[id].op, "rules", ())})
+            raise BuilderError(
+                f"the recursion through windows of {', '.join(f'`{rule}`' for rule in rules)} goes on behind the end "
+                f"of the input: it derives something at more than {MAX_INSTANTS_AFTER_INPUT} further instants",
+                hint="let a condition of a rule say where that ends",
+            )
+
+    def next_time_without_growth(self) -> int:
+        """Returns the next time at which there is work, but for recursions whose facts only hold on.
+
+        Raises:
+            BuilderError: A recursion derives something new.
+        """
+        growing: set[str] = set()
+        for component in self.plan.components:
+            if any(op.next_time < FOREVER for op in self._temporal_operators(component).values()):
+                self._check_growth(component)
+                growing.update(component)
+        operators = (op for id, op in self.operators.items() if id not in growing)
+        times = (op.next_time for op in operators if isinstance(op, TimedOperator | SinkOperator))
+        return min(times, default=FOREVER)
 
     def _advance(self, id: str, op: TimedOperator, now: int) -> None:
         self.emit(id, op.advance(now))

@@ -117,15 +117,17 @@ class TemporalOperator(DRedDistinct, TimedOperator):
         keys, self.to_rederive = self.to_rederive, {}
         return self._outputs(self._update(keys))
 
-    def prolong_for_ever(self) -> bool:
-        """Makes what only prolongs validity do so for ever; returns False if something else begins to be valid."""
-        prolonged = []
-        for start, number_, delta in self.future:
-            if not any(first <= start <= last for first, last in self._intervals(delta[: self.by])):
-                return False
-            prolonged.append((start, number_, (*delta[:-2], FOREVER, delta[-1])))
-        self.future = prolonged
-        return True
+    @property
+    def is_prolonged(self) -> bool:
+        """Whether all that begins to be valid later prolongs what is valid already."""
+        return all(
+            any(first <= delta[-3] <= last for first, last in self._intervals(delta[: self.by]))
+            for _, _, delta in self.future
+        )
+
+    def prolong_for_ever(self) -> None:
+        """Makes all that begins to be valid later be so for ever."""
+        self.future = [(start, place, (*delta[:-2], FOREVER, delta[-1])) for start, place, delta in self.future]
 
     def resume_at(self, watermark: int) -> None:
         self.now = watermark
