@@ -157,7 +157,7 @@ class EventLoop:
         if not self.snapshot_dataflow and self.watermark > ALWAYS:
             if self.update_steps:
                 self.update_steps.has_input_ended = True
-            if self.dataflow.has_recursive_windows:
+            if self.dataflow.may_go_on:
                 yield from self.drain()
             yield from self._advance(FOREVER - 1)
 
@@ -169,13 +169,11 @@ class EventLoop:
         yield from self._process_events(self.buffer.take())
         if self.update_steps:
             self.update_steps.has_input_ended = True
-        instants = 0
-        while self.watermark > ALWAYS and (next_time := self.next_change_time) < FOREVER:
+        instants, last_time = 0, FOREVER - 1
+        while self.watermark > ALWAYS and (next_time := self.next_change_time) <= last_time:
             instants += 1
-            if instants > MAX_INSTANTS_AFTER_INPUT and self.dataflow.has_recursive_windows:
-                next_time = self.dataflow.next_time_without_growth()
-                if next_time == FOREVER:
-                    return
+            if instants == MAX_INSTANTS_AFTER_INPUT and self.dataflow.may_go_on:
+                last_time = self.dataflow.last_time_of_growth()
             yield from self._advance(next_time)
 
     @property

@@ -23,13 +23,14 @@ from squall.builders.runtime.memory_limit import MemoryLimit
 from squall.builders.runtime.operators import Operator, make_operator, stateless
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.distinct import DRedDistinct, TimeDependentOperator
+from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.join import JoinOperator
 from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
-from squall.builders.runtime.operators.output import OutputOperator, SinkOperator
+from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator, SinkOperator
 from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator, places_of, reads_any
 from squall.builders.runtime.operators.state import DiffedState, Stateful, TimedOperator
 from squall.builders.runtime.operators.stateless import StatelessOperator, Step
-from squall.builders.runtime.operators.temporal import TemporalOperator
+from squall.builders.runtime.operators.temporal import AtOperator, TemporalOperator
 from squall.builders.runtime.operators.update import UpdateOperator
 from squall.builders.runtime.report_times import ReportSchedule
 from squall.builders.runtime.scheduler import Address, Scheduler, by_constant
@@ -270,9 +271,10 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         return {id: op for id, op in timed if isinstance(op, TemporalOperator)}
 
     @cached_property
-    def has_recursive_windows(self) -> bool:
-        """Whether validity may grow in a recursion for as long as time passes."""
-        return any(self._temporal_operators(component) for component in self.plan.components)
+    def may_go_on(self) -> bool:
+        """Whether there may be work for as long as time passes: a recursion through windows, or times of facts."""
+        lists_times = any(isinstance(op, AtOperator) for op in self.timed_operators.values())
+        return lists_times or any(self._temporal_operators(component) for component in self.plan.components)
 
     def _check_growth(self, component: Sequence[str]) -> None:
         """Raises BuilderError if a recursion derives something new behind the end of the input, and not only again."""
@@ -284,20 +286,23 @@ class Dataflow(Scheduler[Sequence[Delta]]):
                 hint="let a condition of a rule say where that ends",
             )
 
-    def next_time_without_growth(self) -> int:
-        """Returns the next time at which there is work, but for recursions whose facts only hold on.
+    def last_time_of_growth(self) -> int:
+        """Returns the last time at which there is work as of now, in a run whose facts only hold on from then.
 
         Raises:
-            BuilderError: A recursion derives something new.
+            BuilderError: A recursion derives something new, or the times of a fact are listed that holds for ever.
         """
-        growing: set[str] = set()
         for component in self.plan.components:
-            if any(op.next_time < FOREVER for op in self._temporal_operators(component).values()):
-                self._check_growth(component)
-                growing.update(component)
-        operators = (op for id, op in self.operators.items() if id not in growing)
-        times = (op.next_time for op in operators if isinstance(op, TimedOperator | SinkOperator))
-        return min(times, default=FOREVER)
+            self._check_growth(component)
+        last_time = ALWAYS
+        for op in self.operators.values():
+            if isinstance(op, AtOperator):
+                op.check_ends()
+            if isinstance(op, EventTimeOperator):
+                last_time = max([last_time, *op.changes.times])
+            elif isinstance(op, AppendOnlyOutput | TemporalOperator):
+                last_time = max([last_time, *(start for start, _, _ in op.future)])
+        return last_time
 
     def _advance(self, id: str, op: TimedOperator, now: int) -> None:
         self.emit(id, op.advance(now))

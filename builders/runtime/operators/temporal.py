@@ -235,6 +235,8 @@ class AtOperator(TemporalOperator):
 
     def advance(self, now: int) -> list[Delta]:
         before = self.now
+        if now >= FOREVER - 1:
+            self.check_ends()
         self.now = max(self.now, now)
         due = self._due()
         keys = dict.fromkeys(self._count(due))
@@ -260,14 +262,20 @@ class AtOperator(TemporalOperator):
         self._reopen(self.counts)
 
     def _mapped(self, key: Row, intervals: Intervals) -> Intervals:
-        for start, end in intervals:
-            if start == ALWAYS or end == FOREVER:
-                raise BuilderError(
-                    f"a window with `at` lists the times of {' '.join(cell or 'unbound' for cell in key)}, which holds "
-                    f"{'always' if start == ALWAYS else 'for ever'}",
-                    hint="read it through a window without `at`: it holds at each time",
-                )
+        if intervals and intervals[0][0] == ALWAYS:
+            raise self._endless(key, "has always held")
         return tuple(inside(ALWAYS, self.now + 1, intervals))
+
+    def check_ends(self) -> None:
+        """Raises BuilderError if a row holds for ever."""
+        for _, key in self.open:
+            if self._intervals(key) and self._intervals(key)[-1][1] == FOREVER:
+                raise self._endless(key, "holds for ever behind the end of the input")
+
+    def _endless(self, key: Row, reason: str) -> BuilderError:
+        row = " ".join(cell or "unbound" for cell in key) or "a fact"
+        hint = "read it through a window without `at`"
+        return BuilderError(f"a window with `at` lists the times of {row}, which {reason}", hint=hint)
 
     def _reach(self, key: Row, start: int, end: int) -> Interval:
         return start, end
