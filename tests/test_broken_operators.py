@@ -23,15 +23,19 @@ from squall.builders.runtime.zset import Delta
 from squall.contracts import Output
 from squall.functions.jena import function_iri
 from squall.functions.ordering import descending
-from squall.functions.sparql.names import FALSE, TRUE
+from squall.functions.sparql.names import FALSE, SPARQL, TRUE
+from squall.functions.values import integer
 from squall.model import (
     CLOSE,
     Aggregate,
     Ask,
+    At,
     Bind,
     Call,
     Construct,
     Delete,
+    Dilate,
+    Erode,
     Exists,
     Grouping,
     Insert,
@@ -40,6 +44,7 @@ from squall.model import (
     Order,
     Pattern,
     Report,
+    Schedule,
     Select,
     Slice,
     Slot,
@@ -239,6 +244,34 @@ def rewritten_iteration(op: Any) -> None:
     op.pairing.left_key = op.pairing.right_key = lambda row: ()
 
 
+def rewritten_window(**fields: int) -> Damage:
+    """Returns the damage of an operator on validity that has other fields."""
+    return lambda op: setattr(op, "op", replace(op.op, **fields))
+
+
+def over_elements(*joinables: Any, then: Any) -> System:
+    """Returns a rule whose patterns read what arrives at an instant."""
+    return with_windows(System("r", (Source(),), joinables, consequences=(then,), output="dstream"), ElementWindow())
+
+
+def windowed(kind: Any, length: int) -> System:
+    """Returns a rule that reads :p through a window."""
+    return over_elements(kind(System(joinables=(P,)), length), then=Construct((pattern(X, "k", Y),)))
+
+
+def with_times(length: int) -> System:
+    """Returns a rule that derives when :p was there."""
+    return over_elements(At(System(joinables=(P,)), Z, length), then=Construct((pattern(X, "k", Z),)))
+
+
+def scheduled() -> System:
+    """Returns a rule that derives a fact 2 ms after each :p."""
+    times = At(System(joinables=(P,)), Z, 0)
+    when = Variable("when")
+    later = System(joinables=(times,), predicates=(Bind(when, Call(SPARQL + "plus", (Z, integer(2)))),))
+    return over_elements(Schedule(later, when), then=Construct((pattern(X, "k", Y),)))
+
+
 class _Deaf(AppendOnlyDistinct):
     """A row that was valid once is known for good."""
 
@@ -366,6 +399,21 @@ CASES = {
     "an iteration whose rows never end": Case(
         ops.Iteration, changed_input(lambda port, deltas: for_ever(deltas)), in_iteration(within=2),
         "1 :a :p :b\n7 :a :p :c",
+    ),
+    "a window that is too short": Case(
+        ops.Dilate, rewritten_window(length=1), windowed(Dilate, 3), "1 :a :p :b\n2 :c :p :d",
+    ),
+    "a window that does not end": Case(
+        ops.Dilate, changed_input(lambda port, deltas: for_ever(deltas)), windowed(Dilate, 3), "1 :a :p :b\n9 :c :p :d",
+    ),
+    "a box that is too short": Case(
+        ops.Erode, rewritten_window(length=1), windowed(Erode, 2), "1 :a :p :b\n2 :a :p :b\n4 :a :p :b",
+    ),
+    "times in other units": Case(
+        ops.At, rewritten_window(tick=2), with_times(1), "2 :a :p :b\n4 :a :p :b",
+    ),
+    "a fact that comes late": Case(
+        ops.Schedule, rewritten_window(tick=2), scheduled(), "2 :a :p :b\n3 :a :p :b",
     ),
     "a left join that has only pairs": Case(
         ops.LeftJoin, answering(lambda deltas: [e for e in deltas if None not in e]),

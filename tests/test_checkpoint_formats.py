@@ -17,7 +17,7 @@ import pytest
 import squall
 from squall.builders.local import checkpoint
 from squall.builders.runtime.operators.event_time import EventTimeOperator
-from squall.builders.runtime.operators.state import Stateful
+from squall.builders.runtime.operators.state import Stateful, TimedOperator
 from squall.contracts import Interval, Options
 from squall.errors import BuilderError
 from squall.plan import operators as ops
@@ -115,7 +115,8 @@ def test_the_kinds_of_operator_states_never_change() -> None:
     def leaves(kind: type[Stateful]) -> set[type[Stateful]]:
         return {kind}.union(*(leaves(sub) for sub in kind.__subclasses__() if sub.__module__.startswith("squall.")))
 
-    assert {state.__name__: state.kind for state in leaves(Stateful) - {Stateful, EventTimeOperator}} == {
+    abstract = {Stateful, TimedOperator, EventTimeOperator}
+    assert {state.__name__: state.kind for state in leaves(Stateful) - abstract} == {
         "ScanOperator": "scan", "JoinOperator": "join", "AntiJoinOperator": "anti-join",
         "LeftJoinOperator": "left-join", "MultiwayJoinOperator": "multiway-join",
         "AppendOnlyDistinct": "append-only-distinct", "RetractableDistinct": "retractable-distinct",
@@ -125,7 +126,10 @@ def test_the_kinds_of_operator_states_never_change() -> None:
         "SequenceJoinOperator": "sequence-join",
         "IterationOperator": "iteration",
         "UpdateOperator": "update", "InsertedFacts": "inserted-facts", "Links": "links",
-        "DerivedStreamOperator": "derived-stream", "OccurrenceStreamOperator": "derived-stream",
+        "TemporalOperator": "temporal", "DilateOperator": "temporal", "ErodeOperator": "temporal",
+        "AtOperator": "temporal", "ScheduleOperator": "temporal",
+        "DerivedStreamOperator": "derived-stream",
+        "OccurrenceStreamOperator": "derived-stream",
         "OutputOperator": "output", "AppendOnlySolutionOutput": "output", "AppendOnlyOutput": "append-only-output",
         "DiffedState": "snapshot",
     }  # fmt: skip

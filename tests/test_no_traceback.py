@@ -74,6 +74,10 @@ PROGRAMS: dict[str, list[str]] = {
         "STREAMING { WINDOW [10 Seconds] SLIDE [5 Seconds] BATCH [1 Second] } REGISTER { QUERYID [q] REASONING [U] "
         "SPARQL [ PREFIX : <urn:> SELECT ?a { ?a :b [ :c ?d ] FILTER(?d > 2) } ] }",
     ],
+    "lars": [
+        "@prefix ex: <http://e/>.\n@tick 1 sec.\np(X) at T + 1 :- ex:q(X, Y) at T in [10 sec step 5 sec], not r(X) "
+        "always in [2], Y >= 2 * (T - 1), s(_, a) [# 5], (u(X), v) in [1 min]. % comment",
+    ],
     "rifps": [
         "Document( Prefix(ex <http://e/>) Group ( Forall ?x ?y ( ex:p(?x ?y) :- And( ?x[ex:q -> ?y] "
         'External(pred:numeric-greater-than(?y "5"^^xs:integer)) ) ) ) )',

@@ -32,6 +32,7 @@ PROGRAMS = {
     "REGISTER {{ QUERYID [q] SPARQL [ {declared} SELECT ?x {{ ?x ex:p :b }} ] }}",
     "hfc": "{declared}\n\n?x ex:p :b\n->\n?x ex:q :b",
     "jena": "{declared}\n[r: (?x ex:p :b) -> (?x ex:q 1)]",
+    "lars": "{declared}\nex:q(X, 1) :- ex:p(X, b) in [5].",
     "owl": "{declared} Ontology(SubClassOf(ObjectHasValue(ex:p :b) ex:Q))",
     "rifps": "Document({declared} Group(Forall ?x (?x[ex:q -> 1] :- ?x[ex:p -> ex:b])))",
 }
@@ -39,6 +40,7 @@ PROGRAMS = {
 DECLARATIONS = {
     "hfc": "@prefix {}: <{}>\n",
     "jena": "@prefix {}: <{}> .\n",
+    "lars": "@prefix {}: <{}> .\n",
     "owl": "Prefix({}:=<{}>) ",
     "rifps": "Prefix({} <{}>) ",
 }

@@ -6,17 +6,18 @@ syntax; Beck, Dao-Tran and Eiter, LARS, Artificial Intelligence 261, 2018, for i
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
 from squall.errors import Origin
-from squall.functions.values import number
 from squall.model import Variable
-from squall.rdf import Term
+from squall.rdf import XSD, Term, is_literal, parts
 
 Mode = Literal["in", "always", "at"]
 """How a window looks at an atom: whether it holds somewhere in it, everywhere in it, or when."""
 
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 ANONYMOUS = "_"
 """The name of the variables that are all different."""
 
@@ -172,6 +173,8 @@ class Program:
 def _text(expression: Expression) -> str:
     if isinstance(expression, Variable):
         return ANONYMOUS if expression.name.startswith(ANONYMOUS + " ") else expression.name
-    if isinstance(expression, str) and (value := number(expression)) and value.kind in ("integer", "decimal"):
-        return expression[1:].partition('"')[0]
+    if isinstance(expression, str) and is_literal(expression):
+        lexical, datatype, _ = parts(expression)
+        if _NUMBER.fullmatch(lexical) and datatype == XSD + ("decimal" if "." in lexical else "integer"):
+            return lexical
     return str(expression)

@@ -211,13 +211,15 @@ def _forms_read(source: Source, stay: Stay) -> Iterator[Fact]:
 
 def change_instants(source: Source, events: Sequence[Event]) -> set[int]:
     """Returns the instants at which the content of a source may change: the evaluation instants, and those at which
-    sessions that have closed are over."""
+    sessions that have closed, and elements, are over."""
     instants = evaluation_instants(source, events)
     for event in events:
         window = source.window_of(event.stream)
         if isinstance(window, SessionWindow) and affects(source, event):
             same = [other for other in events if other.stream == event.stream]
             instants.update(_in_session(window, fact, event.time, same)[1] for fact in event.facts)
+        if isinstance(window, ElementWindow) and affects(source, event):
+            instants.add(event.time + window.delay + 1)
     return instants
 
 

@@ -1,0 +1,217 @@
+"""LARS programs: their syntax, what is refused and where, and the operators on validity by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import pytest
+from hypothesis import strategies as st
+
+import squall
+from squall.builders.runtime.operators import make_operator
+from squall.builders.runtime.operators.temporal import TemporalOperator
+from squall.builders.runtime.zset import Delta
+from squall.errors import BuilderError, SquallError, single_errors
+from squall.functions.values import integer
+from squall.model import Source
+from squall.plan import Input, Node, Plan
+from squall.plan import operators as ops
+from squall.rdf import ALWAYS, FOREVER
+from squall.testing import LexerSuite, run
+from tests.laws import examples, hold
+
+EXAMPLE = {"": "http://example.org/"}
+
+
+class TestLarsLexer(LexerSuite):
+    lexer = "lars"
+    good = (
+        "x :- a always in [1].",
+        "@prefix ex: <http://example.org/>.\n#prefix : <urn:>\nex:p(X, 1) :- ex:q(X, _), r(_, X) in [10 sec].",
+        "@tick 1 sec.\nz at U + 1 :- a at U in [2 sec].  % a comment",
+        "a :- d in [#2], e [10 #], not c(X, y) in [10 min step 5 min], p(X), K = (X + 1) * 2 - X / 3, K != -1.5.",
+        'q(X) :- (p(Y), r(Y, X), Y < "b") in [1 h], s("a\\"b", "5"^^xsd:int, <urn:x>).',
+        "p(a). q at 5. r(1, 2, 3).",
+    )
+    bad = (
+        ("x :- a in [5 parsecs].", 1),
+        ("x :- a in [-1].", 1),
+        ("x :- a in [1.5 sec].", 1),
+        ("x :- a in [5 step 0].", 1),
+        ("x :- a in [# 0].", 1),
+        ("x <- a.", 1),
+        ("x :- a", 1),
+        ("x :-\n foo:b(X).", 2),
+        ("@tick 0.\nx :- a.", 1),
+        ("@tick 1. @tick 2.\nx :- a.", 1),
+        ("@prefix ex: <example>.\nx :- a.", 1),
+        ("% nothing", 1),
+        ('x :- a("b).', 1),
+    )
+
+
+REFUSED = [
+    ("p(X) :- q(Y).", "the head has the variable `X`, which has no value: the rule is unsafe", "p(X)"),
+    ("p(_) :- q(Y).", "the head has `_`, which has no value", "p(_)"),
+    ("p(X) :- q(X), not r(X, Z).", "`not` has the variable `Z`, which has no value: the rule is unsafe", "not r(X, Z)"),
+    ("p(X) :- q(X), Y > 2.", "the comparison has the variable `Y`, which has no value: the rule is unsafe", "Y > 2"),
+    ("p(X) :- not q(X).", "`not` has the variable `X`, which has no value: the rule is unsafe", "not q(X)"),
+    ("p(X) :- q(X), not (r(X), s(X)).", "`not` stands in front of one atom", "not (r(X), s(X))"),
+    ("p(X) :- q(X) at X in [5].", "`X` is a variable of the atom", "at X in [5]"),
+    ("p(X) :- q(X) always in [# 5].", "a window of tuples has no `always`", "always in [# 5]"),
+    ("p(X) :- q(X) at T in [# 5].", "a window of tuples has no `at`", "at T in [# 5]"),
+    (
+        "p(X) :- q(X) in [# 5].\nq(X) :- r(X, X).",
+        "a window of tuples counts what streams bring, and a rule derives `<urn:q>(X)`",
+        "in [# 5]",
+    ),
+    (
+        "@tick 2 sec.\np(X) :- q(X) in [3 sec].",
+        "`3 s` is not a multiple of the tick of the program, which is 2s",
+        "3 sec",
+    ),
+    (
+        "p(X) :- q(X) in [5 step 3 msec].\n@tick 2.",
+        "`3 ms` is not a multiple of the tick of the program, which is 2ms",
+        "3 msec",
+    ),
+    ("p(1) :- q(X).", None, None),
+    ('p("a", X) :- q(X).', "a literal cannot be the subject of a triple", 'p("a", X)'),
+    ("p(X) at T :- q(X).", "the time of the head has the variable `T`, which has no value: the rule is unsafe", None),
+    ("p(X) :- r(X, Y), (Y > 1) in [5].", "a comparison has no window", "in [5]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message", "words"), REFUSED)
+def test_what_has_no_meaning_is_refused_with_its_place(text: str, message: str | None, words: str | None) -> None:
+    with pytest.raises(SquallError) as caught:
+        squall.compile(text, lexer="lars")
+    errors = single_errors(caught.value)
+    if message is None:
+        message, words = "a literal cannot be the subject of a triple", "p(1)"
+    error = next(item for item in errors if item.message == message)
+    assert error.origin is not None
+    assert words is None or error.origin.words == words
+    assert error.hint
+
+
+def test_all_errors_of_a_program_are_given_at_once() -> None:
+    with pytest.raises(SquallError) as caught:
+        squall.compile("p(X) :- q(Y).\np(X) :- q(X) always in [# 5].", lexer="lars")
+    assert len(single_errors(caught.value)) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "p(X) :- q(X), not p(X).",
+        "p(X) :- q(X), not r(X) in [5].\nr(X) :- p(X) in [3].",
+        "p(X) :- q(X), not r(X) always in [5].\nr(X) at T + 1 :- p(X) at T in [3].",
+    ],
+)
+def test_negation_in_a_cycle_is_refused_with_the_cycle(text: str) -> None:
+    with pytest.raises(SquallError, match="negates what depends on it: `rule1` -> "):
+        squall.compile(text, lexer="lars")
+
+
+def test_a_recursion_without_an_end_is_an_error() -> None:
+    with pytest.raises(BuilderError, match="the recursion through windows of `rule2` goes on behind the end"):
+        run("z(X) :- b(X).\nz(X) at U + 1 :- z(X) at U in [0].", "1 :x a :b", lexer="lars", prefixes=EXAMPLE)
+
+
+def test_what_always_holds_has_no_times() -> None:
+    text = "@prefix : <http://example.org/>.\nz(X, T) :- b(X) at T in [1]."
+    with pytest.raises(BuilderError, match=r"a window with `at` lists the times of .*, which has always held"):
+        run(text, "1 :x a :c", ":x a :b .", lexer="lars")
+
+
+# The operators by themselves: at each instant what their definition says of the input as a set
+
+OPERATORS: dict[str, tuple[ops.Temporal, Callable[[set[int], int], object]]] = {
+    "dilate": (ops.Dilate(2), lambda held, now: bool(held & {now, now - 1, now - 2})),
+    "dilate by steps": (ops.Dilate(2, 3), lambda held, now: bool(held & {*range(now // 3 * 3 - 2, now // 3 * 3 + 1)})),
+    "erode": (ops.Erode(2), lambda held, now: {now, now - 1, now - 2} <= held),
+    "erode by steps": (ops.Erode(1, 3), lambda held, now: {now // 3 * 3, now // 3 * 3 - 1} <= held),
+    "at": (ops.At(2), lambda held, now: held & {now, now - 1, now - 2}),
+    "schedule": (ops.Schedule(0), lambda held, now: now == 5 and min(held, default=9) <= 5),
+}  # fmt: skip
+ROW = (integer(5),)
+INSTANTS = range(20)
+
+
+def operator(op: ops.Temporal) -> TemporalOperator:
+    """Returns an operator whose input has one column."""
+    cells = (0, integer(1), integer(1))
+    scan, match = Node("scan", ops.Scan(Source(removals=True))), Node("match", ops.Match(cells), (Input("scan"),))
+    node = Node("it", cast(ops.Operator, op), (Input("match"),))
+    facts, sink = Node("facts", ops.Construct(cells), (Input("it"),)), Node("sink", ops.Sink(), (Input("facts"),))
+    made = make_operator(node, Plan((scan, match, node, facts, sink)))
+    assert isinstance(made, TemporalOperator)
+    return made
+
+
+def output_at(deltas: Sequence[Delta], instant: int, op: ops.Temporal) -> object:
+    """Returns what an operator outputs at an instant: whether the row, or which times."""
+    counts: dict[object, int] = {}
+    for delta in deltas:
+        if delta[-3] <= instant < delta[-2]:
+            counts[delta[:-3]] = counts.get(delta[:-3], 0) + delta[-1]
+    if isinstance(op, ops.At):
+        return {int(row[-1].split('"')[1]) for row, many in counts.items() if many > 0}  # type: ignore[index]
+    return any(many > 0 for many in counts.values())
+
+
+@examples(60)
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_operator_gives_what_its_definition_says(name: str, many: int) -> None:
+    op, definition = OPERATORS[name]
+
+    def law(spans: list[tuple[int, int, int, bool]], resumes: int) -> None:
+        """Each span comes at its start; some are retracted a little later from then on."""
+        steps: list[tuple[int, Delta]] = []
+        held: set[int] = set()
+        for start, length, cut, retracts in spans:
+            steps.append((start, (*ROW, start, start + length, 1)))
+            end = start + length
+            if retracts and start + cut < end:
+                steps.append((start + cut, (*ROW, start + cut, end, -1)))
+                end = start + cut
+            held.update(range(start, end))
+        made, logged, deltas = operator(op), [], list[Delta]()
+        made.enable_changelog()
+        for now in INSTANTS:
+            for time, delta in sorted(steps):
+                if time == now:
+                    deltas += made.apply(0, [delta])
+            deltas += made.advance(now)
+            logged += [item for slot, items in made.drain_changelog() for item in items if slot == 0]
+            made.expire(now)
+            if now == resumes:
+                made = operator(op)
+                made.resume_at(now)
+                made.restore(0, logged)
+                made.enable_changelog()
+            assert output_at(deltas, now, op) == definition(held, now), f"at {now}, after {deltas}"
+
+    span = st.tuples(st.integers(0, 8), st.integers(1, 6), st.integers(1, 5), st.booleans())
+    hold(law, many, spans=st.lists(span, max_size=5), resumes=st.integers(0, 12))
+
+
+def test_rows_without_an_end_are_listed_as_time_passes() -> None:
+    made = operator(ops.At(0))
+    assert made.apply(0, [(*ROW, 3, FOREVER, 1)]) == []
+    assert made.next_time == 3
+    assert [delta[1] for delta in made.advance(5)] == [integer(3), integer(4), integer(5)]
+    assert made.next_time == 6
+    with pytest.raises(BuilderError, match="holds for ever behind the end of the input"):
+        made.advance(FOREVER - 1)
+
+
+def test_what_begins_later_is_processed_then() -> None:
+    made = operator(ops.Dilate(2))
+    assert made.apply(0, [(*ROW, 3, 4, 1)]) == []
+    assert made.advance(2) == []
+    assert made.next_time == 3
+    assert made.advance(3) == [(*ROW, 3, 6, 1)]
+    assert operator(ops.Erode(2)).apply(0, [(*ROW, ALWAYS, FOREVER, 1)]) == []
