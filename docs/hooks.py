@@ -33,6 +33,7 @@ _LANGUAGES = {
     "epsparql": "sparql",
     "hfc": "text",
     "jena": "text",
+    "lars": "prolog",
     "ntt": "text",
 }
 
