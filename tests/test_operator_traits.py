@@ -142,7 +142,7 @@ def test_stable_names_of_operators_never_change() -> None:
     assert prefixes == {
         "Read": "scan", "Match": "match", "Join": "join", "MultiwayJoin": "multiwayjoin",
         "LeftJoin": "leftjoin", "AntiJoin": "antijoin", "SequenceJoin": "sequencejoin",
-        "Iteration": "iteration",
+        "Iteration": "iteration", "Dilate": "dilate", "Erode": "erode", "At": "at", "Schedule": "schedule",
         "Union": "union", "Project": "project", "Where": "constantfilter", "Test": "filter", "Extend": "extend",
         "Apply": "tablefunction", "Unit": "unit", "Distinct": "distinct", "Group": "group", "Slice": "slice",
         "Closure": "transitiveclosure", "Emit": "construct", "Answer": "select", "Update": "update",

@@ -14,7 +14,7 @@ from operator import attrgetter
 
 from squall.builders.local.event_buffer import EventBuffer
 from squall.builders.local.updates import UpdateSteps
-from squall.builders.runtime.dataflow import MAX_INSTANTS_AFTER_INPUT, Dataflow
+from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.memory_limit import MemoryLimit
 from squall.builders.runtime.multiway_join import with_multiway_joins
 from squall.builders.runtime.operators.event_time import EventTimeOperator
@@ -26,6 +26,7 @@ from squall.builders.runtime.schema_changes import SchemaGuard
 from squall.builders.runtime.snapshot import SnapshotDataflow
 from squall.builders.runtime.state import StateRegistry
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
+from squall.builders.runtime.window_recursion import MAX_INSTANTS_AFTER_INPUT, last_time_of_growth, may_go_on
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
 from squall.plan import Plan
@@ -157,7 +158,7 @@ class EventLoop:
         if not self.snapshot_dataflow and self.watermark > ALWAYS:
             if self.update_steps:
                 self.update_steps.has_input_ended = True
-            if self.dataflow.may_go_on:
+            if may_go_on(self.dataflow):
                 yield from self.drain()
             yield from self._advance(FOREVER - 1)
 
@@ -172,8 +173,8 @@ class EventLoop:
         instants, last_time = 0, FOREVER - 1
         while self.watermark > ALWAYS and (next_time := self.next_change_time) <= last_time:
             instants += 1
-            if instants == MAX_INSTANTS_AFTER_INPUT and self.dataflow.may_go_on:
-                last_time = self.dataflow.last_time_of_growth()
+            if instants == MAX_INSTANTS_AFTER_INPUT and may_go_on(self.dataflow):
+                last_time = last_time_of_growth(self.dataflow)
             yield from self._advance(next_time)
 
     @property

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import chain
 from typing import ClassVar, NamedTuple, cast
 
@@ -23,27 +22,23 @@ from squall.builders.runtime.memory_limit import MemoryLimit
 from squall.builders.runtime.operators import Operator, make_operator, stateless
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.distinct import DRedDistinct, TimeDependentOperator
-from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.join import JoinOperator
 from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
-from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator, SinkOperator
+from squall.builders.runtime.operators.output import OutputOperator, SinkOperator
 from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator, places_of, reads_any
 from squall.builders.runtime.operators.state import DiffedState, Stateful, TimedOperator
 from squall.builders.runtime.operators.stateless import StatelessOperator, Step
-from squall.builders.runtime.operators.temporal import AtOperator, TemporalOperator
 from squall.builders.runtime.operators.update import UpdateOperator
 from squall.builders.runtime.report_times import ReportSchedule
 from squall.builders.runtime.scheduler import Address, Scheduler, by_constant
 from squall.builders.runtime.state import StateRegistry
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
+from squall.builders.runtime.window_recursion import follow
 from squall.builders.runtime.zset import UNIT, Delta
-from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.operators import Construct
 from squall.rdf import ALWAYS, FOREVER, Columns, Event
 
-MAX_INSTANTS_AFTER_INPUT = 1000
-"""For so many instants a recursion through windows is followed behind the end of the input."""
 REPORT_TIMES_SUFFIX = "/report-times"
 """The suffix of a node's id for the state of its evaluation instants."""
 
@@ -247,62 +242,9 @@ class Dataflow(Scheduler[Sequence[Delta]]):
                 self.delete(component)
                 self.rederive(component)
             self.fixpoint(component)
-            self._follow(component, now)
+            follow(self, component, now)
         for instants in self.instants if complete else ():
             instants.skip_if_idle(now)
-
-    def _follow(self, component: Sequence[str], now: int) -> None:
-        """Processes what begins to be valid in a recursion up to `now`, one instant after the other."""
-        timed = self._temporal_operators(component)
-        instants = 0
-        while timed and (time := min(op.next_time for op in timed.values())) <= now:
-            instants += now >= FOREVER - 1
-            if instants > MAX_INSTANTS_AFTER_INPUT:
-                self._check_growth(component)
-                for op in timed.values():
-                    op.prolong_for_ever()
-            for id, op in timed.items():
-                self.emit(id, op.advance(time))
-            self.fixpoint(component)
-
-    def _temporal_operators(self, component: Sequence[str]) -> dict[str, TemporalOperator]:
-        """Returns the operators on validity in a recursion."""
-        timed = ((id, self.timed_operators.get(id)) for id in component if len(component) > 1)
-        return {id: op for id, op in timed if isinstance(op, TemporalOperator)}
-
-    @cached_property
-    def may_go_on(self) -> bool:
-        """Whether there may be work for as long as time passes: a recursion through windows, or times of facts."""
-        lists_times = any(isinstance(op, AtOperator) for op in self.timed_operators.values())
-        return lists_times or any(self._temporal_operators(component) for component in self.plan.components)
-
-    def _check_growth(self, component: Sequence[str]) -> None:
-        """Raises BuilderError if a recursion derives something new behind the end of the input, and not only again."""
-        if not all(op.is_prolonged for op in self._temporal_operators(component).values()):
-            rules = sorted({rule for id in component for rule in getattr(self.plan.by_id[id].op, "rules", ())})
-            raise BuilderError(
-                f"the recursion through windows of {', '.join(f'`{rule}`' for rule in rules)} goes on behind the end "
-                f"of the input: it derives something at more than {MAX_INSTANTS_AFTER_INPUT} further instants",
-                hint="let a condition of a rule say where that ends",
-            )
-
-    def last_time_of_growth(self) -> int:
-        """Returns the last time at which there is work as of now, in a run whose facts only hold on from then.
-
-        Raises:
-            BuilderError: A recursion derives something new, or the times of a fact are listed that holds for ever.
-        """
-        for component in self.plan.components:
-            self._check_growth(component)
-        last_time = ALWAYS
-        for op in self.operators.values():
-            if isinstance(op, AtOperator):
-                op.check_ends()
-            if isinstance(op, EventTimeOperator):
-                last_time = max([last_time, *op.changes.times])
-            elif isinstance(op, AppendOnlyOutput | TemporalOperator):
-                last_time = max([last_time, *(start for start, _, _ in op.future)])
-        return last_time
 
     def _advance(self, id: str, op: TimedOperator, now: int) -> None:
         self.emit(id, op.advance(now))

@@ -663,6 +663,7 @@ def _or_unbound(name: Variable) -> Expression:
 
 def bound_in(part: Joinable) -> frozenset[Variable]:
     """Returns the variables that each solution of a part binds."""
+    # In one piece: a case for each kind of joinable.
     match part:
         case System(grouping=None, joinables=joinables, predicates=predicates):
             bound = frozenset[Variable]().union(*map(bound_in, joinables))

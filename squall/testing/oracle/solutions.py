@@ -104,6 +104,7 @@ def held(part: Temporal, instant: Instant) -> set[frozenset[tuple[Variable, Term
 def over_time(part: Temporal, instant: Instant) -> list[Bindings]:
     """Returns the solutions of a window in a body, or those that hold at a time of their own. Before the first instant
     all was as at `ALWAYS`."""
+    # In one piece: one kind after another, as semantics.md lists them.
     now, past = held(part, instant), instant.history.get(id(part), {})
     if instant.time == ALWAYS:
         return [] if isinstance(part, At | Schedule) else [dict(solution) for solution in now]
