@@ -215,3 +215,39 @@ def test_what_begins_later_is_processed_then() -> None:
     assert made.next_time == 3
     assert made.advance(3) == [(*ROW, 3, 6, 1)]
     assert operator(ops.Erode(2)).apply(0, [(*ROW, ALWAYS, FOREVER, 1)]) == []
+
+
+def test_what_begins_later_does_so_in_a_run_that_resumes() -> None:
+    made = operator(ops.Dilate(2))
+    made.enable_changelog()
+    made.apply(0, [(*ROW, 1, 2, 1), (*ROW, 6, 7, 1)])
+    made.advance(3)
+    ((slot, logged),) = made.drain_changelog()
+    resumed = operator(ops.Dilate(2))
+    resumed.resume_at(3)
+    resumed.restore(slot, logged)
+    assert resumed.next_time == 6
+    assert resumed.advance(3) == []
+    assert resumed.advance(6) == [(*ROW, 6, 9, 1)]
+    near = operator(ops.Dilate(2))
+    near.resume_at(5)
+    near.restore(slot, logged)
+    assert near.advance(6) == [(*ROW, 6, 9, 1)]
+
+
+def test_a_fact_holds_at_its_time_if_its_body_does_then() -> None:
+    made = operator(ops.Schedule(0))
+    made.apply(0, [(*ROW, 5, 6, 1)])
+    assert made.advance(5) == [(*ROW, 5, 6, 1)]
+    late = operator(ops.Schedule(0))
+    late.apply(0, [(*ROW, 6, 7, 1)])
+    assert late.advance(6) == []
+
+
+def test_what_has_held_by_its_time_stays_although_the_rest_is_retracted() -> None:
+    made = operator(ops.Schedule(0))
+    made.apply(0, [(*ROW, 1, 9, 1)])
+    assert made.advance(1) == [(*ROW, 5, 6, 1)]
+    made.expire(3)
+    assert made.apply(0, [(*ROW, 3, 9, -1)]) == []
+    assert made.advance(4) == []

@@ -88,7 +88,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return Rule(head, time, tuple(others), origin=self._origin(meta))
 
     def condition(self, meta: Any, parts: Any) -> Condition:
-        return replace(parts[-1], negated=len(parts) > 1, origin=self._origin(meta))
+        return replace(cast("Condition", parts[-1]), negated=len(parts) > 1, origin=self._origin(meta))
 
     def group(self, meta: Any, parts: Any) -> Condition:
         return Condition(tuple(parts), grouped=True, origin=self._origin(meta))
