@@ -254,6 +254,19 @@ ITERATION = package.compile(
 ITERATION_PLAN = package.plan(ITERATION)
 
 
+LARS = package.compile(
+    """
+    @prefix : <http://example.org/>.
+    @tick 1 sec.
+    alarm(R) :- hot(R, yes) in [3 sec step 2 sec], smoke(R, yes) always in [10 sec].
+    late(R) at T + 60 :- alarm(R) at T in [5 min].
+    """,
+    lexer="lars",
+)
+LARS_PLAN = package.plan(LARS)
+"""Windows in bodies, and a head with a time."""
+
+
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
@@ -271,6 +284,8 @@ ITERATION_PLAN = package.plan(ITERATION)
         ("explain/sequence-plan.txt", explain.text(SEQUENCE_PLAN)),
         ("explain/iteration.txt", explain.text(ITERATION)),
         ("explain/iteration-plan.txt", explain.text(ITERATION_PLAN)),
+        ("explain/lars.txt", explain.text(LARS)),
+        ("explain/lars-plan.txt", explain.text(LARS_PLAN)),
         ("explain/figures.txt", explain.text(PLAN, FIGURES)),
         ("explain/multiway-plan.txt", explain.text(MULTIWAY_PLAN, {"k": NodeMetric(2, 3, 5, joins=("k", "j"))})),
         ("explain/figures.mmd", explain.mermaid(PLAN, FIGURES)),
@@ -282,7 +297,7 @@ def test_golden(name: str, shown: str) -> None:
 
 
 def test_every_operator_is_in_a_golden_plan() -> None:
-    plans = (PLAN, QUERY_PLAN, MULTIWAY_PLAN, SEQUENCE_PLAN, ITERATION_PLAN)
+    plans = (PLAN, QUERY_PLAN, MULTIWAY_PLAN, SEQUENCE_PLAN, ITERATION_PLAN, LARS_PLAN)
     text = {type(node.op) for plan in plans for node in plan.nodes}
     assert text == set(get_args(pps.Operator))
 

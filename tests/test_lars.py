@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import squall
 from squall.builders.runtime.operators import make_operator
 from squall.builders.runtime.operators.temporal import TemporalOperator
+from squall.builders.runtime.state import compact_deltas
 from squall.builders.runtime.zset import Delta
 from squall.errors import BuilderError, SquallError, single_errors
 from squall.functions.values import integer
@@ -251,3 +252,16 @@ def test_what_has_held_by_its_time_stays_although_the_rest_is_retracted() -> Non
     made.expire(3)
     assert made.apply(0, [(*ROW, 3, 9, -1)]) == []
     assert made.advance(4) == []
+
+
+def test_what_has_ended_counts_for_as_long_as_the_window_is() -> None:
+    made = operator(ops.Dilate(4))
+    made.enable_changelog()
+    made.apply(0, [(*ROW, 1, 2, 1)])
+    assert made.advance(1) == [(*ROW, 1, 6, 1)]
+    ((slot, logged),) = made.drain_changelog()
+    resumed = operator(ops.Dilate(4))
+    resumed.resume_at(3)
+    resumed.restore(slot, compact_deltas(logged, 3, resumed.key_width(slot)))
+    resumed.apply(0, [(*ROW, 4, 5, 1)])
+    assert resumed.advance(4) == [(*ROW, 6, 9, 1)]

@@ -177,7 +177,7 @@ def test_windows_in_bodies_are_evaluated_as_tick_by_tick(planner: str, many: int
         assert holding(outputs, times) == expected(drawn, brought, LAST)
         return outputs
 
-    hold_with_outputs(law, many, drawn=programs(), brought=arrivals(), offset=st.integers(0, 2), cuts=CUTS)
+    hold_with_outputs(law, many, 0.2, drawn=programs(), brought=arrivals(), offset=st.integers(0, 2), cuts=CUTS)
 
 
 def ends(plan: squall.Plan, batches: Sequence[Sequence[Event]]) -> list[Output]:

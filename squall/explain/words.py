@@ -66,6 +66,14 @@ def operator_label(op: pps.Operator) -> str:
             return f"{_join('left join', on)}, output {_columns(keep) or 'no columns'}{suffix}"
         case pps.SequenceJoin():
             return _sequence(op)
+        case pps.Dilate(length=length, step=step):
+            return f"dilate by {duration(length)}{_each(step)}"
+        case pps.Erode(length=length, step=step):
+            return f"erode by {duration(length)}{_each(step)}"
+        case pps.At(length=length, tick=tick, step=step):
+            return f"list times in the last {duration(length)} by {duration(tick)}{_each(step)}"
+        case pps.Schedule(time=time, tick=tick):
+            return f"schedule at ${time} by {duration(tick)}"
         case pps.AntiJoin(on=on):
             return _join("anti join", on)
         case pps.Project(columns=columns):
@@ -103,6 +111,10 @@ def operator_label(op: pps.Operator) -> str:
         case _:  # the words of its name, and its fields
             fields = repr(op).partition("(")[2].removesuffix(")")
             return f"{re.sub('(?<!^)(?=[A-Z])', ' ', type(op).__name__).lower()} {fields}".rstrip()
+
+
+def _each(step: int) -> str:
+    return f", each {duration(step)}" if step else ""
 
 
 def source_label(source: Source) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import count
 
 from squall.errors import Origin, SquallError, TranslatorError
 from squall.functions.sparql.names import SPARQL, test_iri
@@ -76,8 +75,6 @@ class RuleTranslator:
         self.joinables: list[Joinable] = []
         self.predicates: list[Predicate] = []
         self.bound: set[Variable] = set()
-        numbers = count(1)
-        self.fresh = lambda: Variable(f" {next(numbers)}")
 
     def system(self) -> System:
         """Returns the system of the rule."""
@@ -222,7 +219,7 @@ class RuleTranslator:
         """Puts the body into a system whose solutions hold at the time of the head."""
         for name in dict.fromkeys(_names(time)):
             self._check_bound(name, self.rule.origin, "the time of the head has")
-        variable = self.fresh()
+        variable = Variable("time of the head")
         names = tuple(dict.fromkeys((*variables(head), variable)))
         body = System(
             self.name,
