@@ -27,6 +27,7 @@ PROGRAMS = {
     "epsparql": ("patterns.epsparql", "PT1M", "PT1S"),
     "hfc": ("rules.hfc", "30", "40"),
     "jena": ("rules.jena", "30", "40"),
+    "lars": ("rules.lars", "30", "40"),
     "owl": ("ontology.ofn", ":Place", ":Area"),
     "rif": ("rules.rif", "30", "40"),
     "rifps": ("rules.rifps", "30", "40"),
