@@ -114,7 +114,6 @@ REFUSED = [
         "state in its braces",
     ),
     (f"{{ ?a :b ?c }} OPTIONALSEQ {{ ?a :d ?e }} SEQ {{ ?a :f 1 }} {BOUND}", "is not the last operator", "braces of"),
-    (f"{{ ?a :b ?c }} OPTIONALSEQ {{ {{ ?a :d 1 }} SEQ {{ ?a :d 2 }} }} {BOUND}", "a pattern over time", "single step"),
     ("{ ?a :b ?c } SEQ { ?a :d ?e } FILTER(getDURATION() < 1)", "this never occurs: it takes 1ms", "longer duration"),
     ("{ ?a :b ?c } FILTER(getDURATION() < 0)", "this never occurs: no duration", "longer duration"),
     ('{ ?a :b ?c } FILTER(getDURATION() > "P1M"^^xsd:duration)', "is no length of time", "PT10S"),

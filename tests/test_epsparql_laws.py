@@ -19,7 +19,7 @@ from squall.errors import SquallError
 from squall.model import Variable
 from squall.plan import Plan
 from squall.rdf import Event, Solution
-from squall.translators.sparql.time_patterns import Both, Either, Equals, Followed, Occurrence, Seq, Step, Within
+from squall.translators.sparql.time_patterns import Both, Either, Equals, Followed, Occurrence, Seq, Within
 from tests import in_memory
 from tests.laws import PLANNERS, examples, hold_with_outputs, on_engines
 from tests.test_ctsparql_laws import braced
@@ -69,7 +69,7 @@ def groups(draw: st.DrawFn, parts: st.SearchStrategy[Text], name: Variable | Non
     condition = draw(st.sampled_from((None, LONGER)))
     filters = [] if bound is None else [draw(st.sampled_from(BOUNDS))(bound)]
     filters += [] if condition is None else ["getDURATION() > 1"]
-    optional = draw(simple()) if bound is not None and draw(st.booleans()) else None
+    optional = draw(parts) if bound is not None and draw(st.booleans()) else None
 
     def complete(inner: Occurrence) -> Occurrence:
         return Within(inner, bound, name, condition)
@@ -78,7 +78,6 @@ def groups(draw: st.DrawFn, parts: st.SearchStrategy[Text], name: Variable | Non
         pattern = complete(pattern)
     else:
         text = f"{text} OPTIONALSEQ {optional.text}"
-        assert isinstance(optional.pattern, Step)
         assert bound is not None
         pair = complete(Seq(pattern, optional.pattern, "each"))
         pattern = Either((pair, Followed(complete(pattern), optional.pattern, bound)))

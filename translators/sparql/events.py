@@ -91,11 +91,6 @@ class EventPatterns(TimePatterns):
             hint = f"state in its braces how long it may take: `{EXAMPLE_OF_BOUND}`"
             self.state.notes.fail(message, operand.origin, hint)
             return complete(before, following.variables)
-        if not isinstance(following.pattern, time_patterns.Step):
-            message = "`OPTIONALSEQ` cannot have a pattern over time, or one with times, behind it"
-            hint = "write a single step behind it: `{ ... } SEQ { ... } OPTIONALSEQ { ... }`"
-            self.state.notes.fail(message, operand.origin, hint)
-            return complete(before, following.variables)
         pair = complete(_combined(before, following, replace(operand, operator="SEQ")), frozenset())
         alone = complete(before, following.variables)
         ended = time_patterns.Followed(alone.pattern, following.pattern, bound)
