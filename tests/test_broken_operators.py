@@ -64,7 +64,7 @@ from squall.rdf import FOREVER, Event, Term, iri
 from squall.testing.check import assert_as_oracle
 from squall.testing.streams import stream
 from squall.translators.sparql.iterations import Measure
-from squall.translators.sparql.time_patterns import Iterated, Part, Seq, Step, Within, compiled
+from squall.translators.sparql.time_patterns import Consumed, Iterated, Part, Seq, Step, Within, compiled
 
 E = "http://example.org/"
 X, Y, Z = map(Variable, "xyz")
@@ -236,6 +236,14 @@ def in_iteration(within: int | None = None, least: int = 2, most: int | None = N
     return System(subsystems=(*helpers, query), output="rstream")
 
 
+def in_consumption(within: int | None = None, keys: tuple[Variable, ...] | None = None) -> System:
+    """Returns a query for each :p, and the first :q of its object that no other match has."""
+    helpers, match = compiled(Consumed(Within(Seq(step(P), step(Q), "each"), within), keys), "q")
+    query = System("q", (), (match,), consequences=(ALL,), reentrant=False)
+    return System(subsystems=(*helpers, query), output="rstream")
+
+
+PAIRED = "1 :a :p :b\n2 :c :p :b\n3 :b :q :c\n4 :b :q :d"
 RISING = "1 :a :p :b\n2 :a :p :c\n4 :a :p :d"
 
 
@@ -270,6 +278,13 @@ def scheduled() -> System:
     when = Variable("when")
     later = System(joinables=(times,), predicates=(Bind(when, Call(SPARQL + "plus", (Z, integer(2)))),))
     return over_elements(Schedule(later, when), then=Construct((pattern(X, "k", Y),)))
+
+
+class _Forgetful(dict[Any, Any]):
+    """What stores nothing."""
+
+    def __ior__(self, other: object) -> _Forgetful:  # type: ignore[misc]
+        return self
 
 
 class _Deaf(AppendOnlyDistinct):
@@ -414,6 +429,15 @@ CASES = {
     ),
     "a fact that comes late": Case(
         ops.Schedule, rewritten_window(tick=2), scheduled(), "2 :a :p :b\n3 :a :p :b",
+    ),
+    "a consumption that forgets": Case(
+        ops.Consume, lambda op: setattr(op, "consumed", _Forgetful()), in_consumption(), PAIRED
+    ),
+    "a consumption that knows no keys": Case(
+        ops.Consume, lambda op: setattr(op, "op", replace(op.op, keys=())), in_consumption(keys=(Z,)), PAIRED
+    ),
+    "a consumption by the latest begin": Case(
+        ops.Consume, lambda op: setattr(op, "_preference", lambda placed: (-placed[1][0][0],)), in_consumption(), PAIRED
     ),
     "a left join that has only pairs": Case(
         ops.LeftJoin, answering(lambda deltas: [e for e in deltas if None not in e]),

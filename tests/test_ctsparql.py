@@ -61,6 +61,11 @@ CONDITIONS: st.SearchStrategy[q.Expression] = st.sampled_from(
 )
 
 
+CONSUMPTIONS = st.none() | st.sampled_from(
+    [q.Consumption(False), q.Consumption(), *(q.Consumption(True, keys) for keys in ((), (Variable("a"),)))]
+)
+
+
 ITERATIONS = st.builds(
     q.Iteration,
     st.integers(1, 3),
@@ -101,7 +106,7 @@ def chains(draw: st.DrawFn, depth: int, can_be_preceded: bool) -> q.Chain:
         links.append(q.Link(occurrence(False), selection, parts))
     preceded = q.Absence(group(), draw(LENGTHS)) if can_be_preceded and draw(st.booleans()) else None
     followed = q.Absence(group(), draw(LENGTHS)) if draw(st.booleans()) else None
-    return q.Chain(occurrence(True), tuple(links), preceded, followed, draw(st.none() | LENGTHS))
+    return q.Chain(occurrence(True), tuple(links), preceded, followed, draw(st.none() | LENGTHS), draw(CONSUMPTIONS))
 
 
 @st.composite
@@ -136,7 +141,7 @@ def test_a_group_alone_is_no_pattern_over_time() -> None:
     assert squall.compile(text, lexer="ctsparql") == squall.compile(text, lexer="csparql")
 
 
-@pytest.mark.parametrize("pattern", ["{} {2}", "{}+", "{} AS ?e", "{} WITHIN 1s", "{} AND {}", "{} OR {}", "{} SEQ {}"])
+@pytest.mark.parametrize("pattern", ["{} {2}", "{}+", "{} AS ?e", "{} WITHIN 1s", "{} REUSE", "{} AND {}", "{} SEQ {}"])
 def test_each_word_makes_a_pattern_over_time(pattern: str) -> None:
     assert len(q.time_patterns(ctsparql.lexer(f"ASK {{ {pattern} }}", "test").statements)) == 1
 
@@ -198,6 +203,11 @@ REFUSED = [
     ("{ ?a :b ?c }+ WHILE (EXISTS { ?c :x 1 })", "`EXISTS` cannot be in the WHILE", "braces of a step"),
     ("{ ?a :b ?c } SEQ { ?a :d ?e } WHEN (PREVIOUS(?c) < ?e)", "`PREVIOUS(?c)` has no value here", "`WHILE`"),
     ("{ { ?a :b ?c } AS ?x SEQ { ?a :d ?e } }+ . FILTER(start(?x) > 5)", "times of `?x` are not known here", "behind"),
+    ("{ ?a :b ?c } CONSUME", "`CONSUME` has no effect on a single step", "AND ... } CONSUME"),
+    ("{ ?a :b ?c } AND { ?a :d ?e } CONSUME", "`CONSUME` has no effect on a single step", "in front of it"),
+    ("{ ?a :b ?c } NOT { ?a :d ?e } WITHIN 5s CONSUME", "`CONSUME` has no effect on a single step", "CONSUME`"),
+    ("{ ?a :b ?c } SEQ { ?a :d ?e } CONSUME BY ?x", "`?x` is no key of `CONSUME`: nothing binds it", "each match has"),
+    ("{ ?a :b ?c } SEQ { ?a :d ?e OPTIONAL { ?e :f ?g } } CONSUME BY ?g", "no key of `CONSUME`: may be", "each match"),
     ("{ ?a :b ?c }{3} AFTER 1s SEQ { ?a :d ?e }", "`AFTER` compares a step with the one before", "behind"),
     ("{ ?a :b ?c }{5} WITHIN 3ms", "takes 4ms at least, and `WITHIN` allows 3ms", "longer"),
     (f"{PATTERN} . FILTER(timestamp(?a) > 4)", "`timestamp` is not supported beside", "`start(?e)`"),

@@ -22,6 +22,7 @@ from squall.plan import Plan
 from squall.rdf import Event, Solution
 from squall.translators.sparql.time_patterns import (
     Both,
+    Consumed,
     Either,
     Equals,
     Followed,
@@ -44,6 +45,7 @@ REFUSED = (
     "have the name",
     "contradict each other",
     "may occur without it",
+    "has no effect on a single step",
 )
 """What messages say of patterns that are refused."""
 
@@ -76,6 +78,12 @@ def text_of(pattern: Occurrence) -> str:
             raise AssertionError("CT-SPARQL compares the times of names")
         case Iterated():
             return f"{braced(pattern.pattern)} {quantified(pattern)}"
+        case Consumed(pattern=inner, keys=keys):
+            is_chain = isinstance(inner, Seq | Iterated | Followed) or (
+                isinstance(inner, Within) and inner.name is None
+            )
+            text = text_of(inner) if is_chain else braced(inner)
+            return f"{text} CONSUME" if keys is None else f"{text} CONSUME BY {' '.join(map(str, keys)) or '()'}"
         case Within(pattern=inner, within=bound, name=name):
             text = braced(inner) if bound is None else f"{braced(inner)} WITHIN {duration(bound)}"
             return text if name is None else f"{{ {text} }} AS {name}"
@@ -176,9 +184,10 @@ def test_no_pattern_matches_whose_times_exclude_each_other(many: int) -> None:
         assert not findings or not list(squall.run(squall.plan(system), events))
         return findings
 
-    numbers = st.integers(0, 3)
+    numbers, parts = st.integers(0, 3), patterns(with_intervals=False)
+    named = [st.builds(Within, parts, st.integers(1, 6), st.just(name)) for name in NAMES]
     hold_with_outputs(
-        law, many, 0.02, pattern=patterns(with_intervals=False), events=events_strategy(),
+        law, many, 0.02, pattern=st.builds(Seq, *named) | st.builds(Both, *named) | parts, events=events_strategy(),
         tests=st.lists(st.tuples(st.sampled_from(TESTS_OF_TIMES), numbers, numbers), min_size=2, max_size=4),
     )  # fmt: skip
 

@@ -266,6 +266,17 @@ LARS = package.compile(
 LARS_PLAN = package.plan(LARS)
 """Windows in bodies, and a head with a time."""
 
+CONSUMPTION = package.compile(
+    """
+    PREFIX : <http://example.org/>
+    SELECT ?lift ?call ?stop WHERE {
+      { ?lift :calledBy ?call } EACH SEQ { ?lift :stopsAt ?stop } WITHIN 1m CONSUME BY ?lift
+    }
+    """,
+    lexer="ctsparql",
+)
+CONSUMPTION_PLAN = package.plan(CONSUMPTION)
+
 
 @pytest.mark.parametrize(
     ("name", "shown"),
@@ -286,6 +297,8 @@ LARS_PLAN = package.plan(LARS)
         ("explain/iteration-plan.txt", explain.text(ITERATION_PLAN)),
         ("explain/lars.txt", explain.text(LARS)),
         ("explain/lars-plan.txt", explain.text(LARS_PLAN)),
+        ("explain/consumption.txt", explain.text(CONSUMPTION)),
+        ("explain/consumption-plan.txt", explain.text(CONSUMPTION_PLAN)),
         ("explain/figures.txt", explain.text(PLAN, FIGURES)),
         ("explain/multiway-plan.txt", explain.text(MULTIWAY_PLAN, {"k": NodeMetric(2, 3, 5, joins=("k", "j"))})),
         ("explain/figures.mmd", explain.mermaid(PLAN, FIGURES)),
@@ -297,7 +310,7 @@ def test_golden(name: str, shown: str) -> None:
 
 
 def test_every_operator_is_in_a_golden_plan() -> None:
-    plans = (PLAN, QUERY_PLAN, MULTIWAY_PLAN, SEQUENCE_PLAN, ITERATION_PLAN, LARS_PLAN)
+    plans = (PLAN, QUERY_PLAN, MULTIWAY_PLAN, SEQUENCE_PLAN, ITERATION_PLAN, LARS_PLAN, CONSUMPTION_PLAN)
     text = {type(node.op) for plan in plans for node in plan.nodes}
     assert text == set(get_args(pps.Operator))
 

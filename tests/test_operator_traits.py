@@ -22,6 +22,7 @@ from squall.plan.operators import (
     Column,
     ConstantFilter,
     Construct,
+    Consume,
     DerivedStream,
     Dilate,
     Distinct,
@@ -70,7 +71,8 @@ SAMPLES: tuple[Operator, ...] = (
     Dilate(5), Erode(5, 10), At(5, tick=2), Schedule(1),
     Project((1, None)), ConstantFilter(1, P), Filter(EQUAL), Filter(EQUAL, timed=True),
     Extend(Column(1)), Extend(Column(1), keep_unbound=True), TableFunction(MEMBERS, (Column(0), Column(1)), 2), Unit(),
-    Distinct(2), Group((1,), (COUNT,)), Slice(((Column(1), False),), keys=(0,)), TransitiveClosure(),
+    Distinct(2), Group((1,), (COUNT,)), Slice(((Column(1), False),), keys=(0,)),
+    Consume((0,), 1, 1, ("s",)), TransitiveClosure(),
     Construct((0, P, 1)), Select(("x",), (1,), order=((Column(0), True),)), Update(((None, 0, P, 1),)), Sink(),
     DerivedStream(Source("urn:s")),
 )  # fmt: skip
@@ -145,6 +147,7 @@ def test_stable_names_of_operators_never_change() -> None:
         "Iteration": "iteration", "Dilate": "dilate", "Erode": "erode", "At": "at", "Schedule": "schedule",
         "Union": "union", "Project": "project", "Where": "constantfilter", "Test": "filter", "Extend": "extend",
         "Apply": "tablefunction", "Unit": "unit", "Distinct": "distinct", "Group": "group", "Slice": "slice",
+        "Consume": "consume",
         "Closure": "transitiveclosure", "Emit": "construct", "Answer": "select", "Update": "update",
         "Deliver": "sink", "Feed": "derivedstream",
     }  # fmt: skip

@@ -21,6 +21,7 @@ from squall.plan.operators import (
     AntiJoin,
     At,
     ConstantFilter,
+    Consume,
     DerivedStream,
     Dilate,
     Distinct,
@@ -52,7 +53,7 @@ from squall.rdf import Event
 from squall.testing import assert_as_oracle, stream, term
 from squall.testing.strategies import ALL, CORE, LITERALS, NODES, event_streams, systems
 from tests.laws import plan_with_shared_constants
-from tests.test_broken_operators import in_iteration, in_sequence
+from tests.test_broken_operators import PAIRED, Z, in_consumption, in_iteration, in_sequence
 
 Change = Callable[[Any], Operator]
 
@@ -193,8 +194,16 @@ def test_a_broken_iteration_is_detected() -> None:
     _is_found_out_by_hand(system, events, Iteration, lambda op: replace(op, min_gap=2))
 
 
+def test_a_broken_consumption_is_detected() -> None:
+    system, events = in_consumption(keys=(Z,)), stream(PAIRED)
+    _is_found_out_by_hand(system, events, Consume, lambda op: replace(op, keys=()))
+    _is_found_out_by_hand(in_consumption(), events, Consume, lambda op: replace(op, keys=op.order))
+
+
 def test_every_kind_is_broken() -> None:
-    apart = {Union, Unit, TransitiveClosure, ConstantFilter, DerivedStream, MultiwayJoin, SequenceJoin, Iteration}
+    apart = {
+        Union, Unit, TransitiveClosure, ConstantFilter, DerivedStream, MultiwayJoin, SequenceJoin, Iteration, Consume,
+    }  # fmt: skip
     apart |= {Dilate, Erode, At, Schedule}  # tests/test_lars.py
     assert BROKEN.keys() | apart == set(get_args(Operator))
 

@@ -25,6 +25,7 @@ from squall.builders.local.updates import UpdateSteps
 from squall.builders.runtime import serde
 from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.intervals import union
+from squall.builders.runtime.operators.consume import ConsumeOperator
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.distinct import (
     AppendOnlyDistinct,
@@ -77,6 +78,7 @@ from tests.test_broken_operators import (
     COUNTED,
     FIRST,
     OPEN,
+    PAIRED,
     PATHS,
     SHUT,
     STREAMED,
@@ -86,6 +88,7 @@ from tests.test_broken_operators import (
     X,
     Y,
     Z,
+    in_consumption,
     in_sequence,
     part,
     pattern,
@@ -254,6 +257,7 @@ LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]]
         in_sequence(between=(Part(step(pattern(Y, "p", Z)), wanted=True),)),
         "1 :a :p :b\n2 :b :p :c\n4 :b :q :c",
     ),
+    "what matches have consumed": (without(ConsumeOperator, 1), in_consumption(), PAIRED),
     "the left of a negation": (
         without(AntiJoinOperator, 0),
         replace(rule(P, predicates=(NOT_Q,)), output="dstream"),

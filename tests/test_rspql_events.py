@@ -13,11 +13,11 @@ from squall.errors import SquallError
 from squall.model import Variable
 from squall.rdf import Solution
 from squall.testing.streams import stream
-from squall.translators.sparql.time_patterns import Occurrence, Seq, Step, Within
+from squall.translators.sparql.time_patterns import Consumed, Occurrence, Seq, Step, Within
 from tests.laws import PLANNERS, examples, on_engines
 from tests.named_events import STREAMS, Drawn, hold_by_enumeration, hold_on_engine
 from tests.test_ctsparql_laws import braced
-from tests.test_sequences import NAMES, SHOWN, steps
+from tests.test_sequences import NAMES, SHOWN, X, bound_by, steps
 
 PREFIX = "PREFIX : <http://example.org/>\n"
 
@@ -28,7 +28,8 @@ SELECTIONS: tuple[tuple[str, str], ...] = (("", ""), ("", ""), ("LAST ", ""), ("
 
 @st.composite
 def queries(draw: st.DrawFn) -> Drawn:
-    """Draws a sequence of events and sequences, each with a selection and maybe a bound, and maybe with a window."""
+    """Draws a sequence of events and sequences, each with a selection and maybe a bound and consumption, and maybe with
+    a window."""
     names: list[Step] = []
     sizes = st.none() | st.integers(2, 6)
 
@@ -42,13 +43,19 @@ def queries(draw: st.DrawFn) -> Drawn:
 
     def chain(depth: int) -> tuple[str, Occurrence]:
         text, pattern = part(depth)
-        for place in range(draw(st.integers(1, 2))):
+        for place in range(draw(st.sampled_from((1, 1, 2)))):
             before, behind = draw(st.sampled_from(SELECTIONS if not place else (("", ""), ("", "FIRST "))))
             right, following = part(depth)
             text = f"{before}{text} SEQ {behind}{right}"
             pattern = Seq(pattern, following, "last" if before else "nearest" if behind else "each")
         within = draw(sizes)
-        return (text, pattern) if within is None else (f"{text} WITHIN PT0.00{within}S", Within(pattern, within))
+        if within is not None:
+            text, pattern = f"{text} WITHIN PT0.00{within}S", Within(pattern, within)
+        if draw(st.booleans()):
+            return text, pattern
+        if X not in bound_by(pattern) or draw(st.booleans()):
+            return f"{text} CONSUME", Consumed(pattern)
+        return f"{text} CONSUME BY ?x", Consumed(pattern, (X,))
 
     text, pattern = chain(1)
     window = draw(sizes)
@@ -62,9 +69,11 @@ def queries(draw: st.DrawFn) -> Drawn:
     )
     times = " ".join(f"({end}({name}) AS ?{end}_{name.name})" for name in NAMES for end in ("start", "end"))
     shown = f"SELECT {' '.join(map(str, SHOWN))} {times}{'' if window is None else clauses}"
-    if window is not None:
+    if window is not None and isinstance(pattern, Consumed):
+        pattern = Consumed(Within(pattern.pattern, window - 1), pattern.keys)
+    elif window is not None:
         pattern = Within(pattern, window - 1)
-    return Drawn(f"{shown} WHERE {{ {events} MATCH {text} }}", pattern)
+    return Drawn(f"{shown} WHERE {{ {events} MATCH {text} . }}", pattern)
 
 
 def _predicate(step: Step) -> str:
@@ -126,6 +135,8 @@ REFUSED = [
     (f"{EVENTS} MATCH ?a SEQ ?b MATCH ?a SEQ ?b", "a query has one `MATCH`", "as a stream"),
     (f"{EVENTS} MATCH ?a SEQ ?b SEQ ?a", "two steps have the name `?a`", "a name of its own"),
     (f"{EVENTS} EVENT ?a ON :t {{ ?x :p 1 }} MATCH ?a SEQ ?b", "two events have the name `?a`", "a name of its own"),
+    (f"{EVENTS} MATCH ?a SEQ (?b CONSUME)", "`CONSUME` has no effect on a single step", "in front of it"),
+    (f"{EVENTS} MATCH ?a SEQ ?b CONSUME BY ?z .", "`?z` is no key of `CONSUME`", "that each match has"),
     (f"{EVENTS} MATCH FIRST ?a SEQ ?b", "`FIRST ?a` cannot be selected here", "LAST ?a SEQ ?b"),
     (f"{EVENTS} MATCH ?a SEQ LAST ?b", "`LAST ?b` cannot be selected here", "SEQ FIRST ?b"),
     (f"{EVENTS} MATCH LAST ?a SEQ FIRST ?b", "`FIRST ?b` cannot be selected here", "either the latest"),

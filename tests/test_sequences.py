@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import product
+from itertools import groupby, product
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.local.job import IteratorJob
+from squall.builders.runtime.operators.consume import ConsumeOperator
 from squall.contracts import Options
 from squall.errors import PlannerError
 from squall.functions.values import integer
@@ -27,6 +28,7 @@ from squall.translators.sparql.time_patterns import (
     OWN_END,
     OWN_START,
     Both,
+    Consumed,
     Either,
     Equals,
     Followed,
@@ -54,8 +56,11 @@ NAMES = (Variable("e1"), Variable("e2"))
 SHOWN = (X, Y, Z, V, W, N)
 
 Bindings = frozenset[tuple[Variable, Term | int]]
-Interval = tuple[Bindings, int, int]
-"""What is bound (the times of names as integers), and the begin and the end of an occurrence (integer ms)."""
+Member = tuple[int, str, tuple[Term, ...]]
+"""An occurrence of a step: its time, its pattern without the names of variables, and their values."""
+Interval = tuple[Bindings, int, int, tuple[Member, ...]]
+"""What is bound (the times of names as integers), the begin and the end of an occurrence (integer ms), and the
+occurrences of steps that it is made of, in the order of the text."""
 
 
 # The enumeration
@@ -63,10 +68,11 @@ Interval = tuple[Bindings, int, int]
 
 def occurrences(pattern: Occurrence, events: Sequence[Event], within: int | None = None) -> set[Interval]:
     """Returns all occurrences of a pattern in a stream. within: the bound on the pattern that it is a part of."""
+    # In one piece: a flat match, the definition of each kind of pattern.
     match pattern:
         case Step(body=body, name=name):
             return {
-                (named(solution, name, time, time), time, time)
+                (named(solution, name, time, time), time, time, (member(body, solution, time),))
                 for time in {event.time for event in events}
                 for solution in solutions(body, facts_at(time, events))
             }
@@ -81,17 +87,17 @@ def occurrences(pattern: Occurrence, events: Sequence[Event], within: int | None
                     pairs = {(a, b) for a, b in pairs if b[2] == min(other[2] for same, other in pairs if same == a)}
                 case "last":
                     pairs = {(a, b) for a, b in pairs if a[2] == max(other[2] for other, same in pairs if same == b)}
-            return {(a[0] | b[0], a[1], b[2]) for a, b in pairs}
+            return {(a[0] | b[0], a[1], b[2], a[3] + b[3]) for a, b in pairs}
         case Both(left=left, right=right):
             pairs = set(product(occurrences(left, events, within), occurrences(right, events, within)))
-            hulls = {(a[0] | b[0], min(a[1], b[1]), max(a[2], b[2])) for a, b in pairs if agree(a, b)}
+            hulls = {(a[0] | b[0], min(a[1], b[1]), max(a[2], b[2]), a[3] + b[3]) for a, b in pairs if agree(a, b)}
             return {hull for hull in hulls if within is None or hull[2] - hull[1] <= within}
         case Equals(left=left, right=right, is_optional=is_optional):
             rights = occurrences(right, events, within)
             return {
                 joined
                 for a in occurrences(left, events, within)
-                for joined in [(a[0] | b[0], a[1], a[2]) for b in rights if agree(a, b) and a[1:] == b[1:]]
+                for joined in [(a[0] | b[0], *a[1:3], a[3] + b[3]) for b in rights if agree(a, b) and a[1:3] == b[1:3]]
                 or ([a] if is_optional else [])
             }
         case Either(branches=branches):
@@ -106,7 +112,7 @@ def occurrences(pattern: Occurrence, events: Sequence[Event], within: int | None
         case Followed(pattern=inner, absent=absent, within=length):
             absences = occurrences(absent, events, length)
             return {
-                (a[0], a[1], a[2] + length)
+                (a[0], a[1], a[2] + length, a[3])
                 for a in occurrences(inner, events, within)
                 if not any(agree(a, b) and a[2] < b[1] and b[2] <= a[2] + length for b in absences)
             }
@@ -122,10 +128,68 @@ def occurrences(pattern: Occurrence, events: Sequence[Event], within: int | None
         case Within(pattern=inner, within=own, name=name, body=body):
             unnamed = occurrences(inner, events, within if own is None else own)
             return {
-                (named(dict(a[0]), name, a[1], a[2]), a[1], a[2])
+                (named(dict(a[0]), name, a[1], a[2]), *a[1:])
                 for a in unnamed
                 if (own is None or a[2] - a[1] <= own) and (body is None or a[2] - a[1] > 1)
             }
+        case Consumed(pattern=inner, keys=keys):
+            return consuming(occurrences(inner, events, within), keys or (), member_patterns(inner))
+
+
+def consuming(matches: set[Interval], keys: Sequence[Variable], steps: Sequence[str]) -> set[Interval]:
+    """Returns the matches that have their occurrences of steps, if each is part of one for each value of the keys.
+
+    steps: the patterns of the steps, in the order of the text.
+    """
+
+    names = sorted({name.name for match in matches for name, _ in match[0]})
+
+    def order(match: Interval) -> tuple[object, ...]:
+        bindings, start, end, members = match
+        times, patterns, terms = zip(*members, strict=True)
+        shown = [str(dict(bindings).get(Variable(name), "")) for name in names]
+        return end, start, times, [steps.index(pattern) for pattern in patterns], terms, shown
+
+    consumed: set[object] = set()
+    accepted: set[Interval] = set()
+    for match in sorted(matches, key=order):
+        values = tuple(dict(match[0])[key] for key in keys)
+        members = {(values, each) for each in match[3]}
+        if members.isdisjoint(consumed):
+            consumed |= members
+            accepted.add(match)
+    return accepted
+
+
+def member(body: System, solution: dict[Variable, Any], time: int) -> Member:
+    names = variables_in(body)
+    return time, member_pattern(body), tuple(solution[name] for name in names)
+
+
+def variables_in(body: System) -> list[Variable]:
+    (pattern,) = body.joinables
+    assert isinstance(pattern, Pattern)
+    return list(dict.fromkeys(slot for slot in pattern.slots if isinstance(slot, Variable)))
+
+
+def member_pattern(body: System) -> str:
+    (pattern,) = body.joinables
+    assert isinstance(pattern, Pattern)
+    names = variables_in(body)
+    return " ".join(str(names.index(slot)) if isinstance(slot, Variable) else slot for slot in pattern.slots)
+
+
+def member_patterns(pattern: Occurrence) -> list[str]:
+    """Returns the patterns of the steps that a match is made of, in the order of the text."""
+    match pattern:
+        case Step(body=body):
+            return [member_pattern(body)]
+        case Seq(left=left, right=right) | Both(left=left, right=right) | Equals(left=left, right=right):
+            return [*member_patterns(left), *member_patterns(right)]
+        case Either(branches=branches):
+            return [name for branch in branches for name in member_patterns(branch)]
+    assert not isinstance(pattern, Step | Seq | Both | Equals | Either)
+    return member_patterns(pattern.pattern)
 
 
 def runs(pattern: Iterated, members: set[Interval], within: int | None) -> list[tuple[Interval, ...]]:
@@ -172,7 +236,7 @@ def measured(pattern: Iterated, run: Sequence[Interval]) -> Interval:
                 bindings[measure.variable] = (min if measure.kind == "MIN" else max)(map(_weight, values))
             case "FIRST" | "LAST":
                 bindings[measure.variable] = values[0 if measure.kind == "FIRST" else -1]
-    return frozenset(bindings.items()), run[0][1], run[-1][2]
+    return frozenset(bindings.items()), run[0][1], run[-1][2], tuple(each for member in run for each in member[3])
 
 
 def _weight(value: object) -> int:
@@ -193,7 +257,7 @@ def is_pair(pattern: Seq, a: Interval, b: Interval, events: Sequence[Event], wit
     y, z = terms(a, b, (Y, Z))
     if pattern.condition is not None and (y is None or z is None or y == z):
         return False
-    pair = (a[0] | b[0], a[1], b[2])
+    pair = (a[0] | b[0], a[1], b[2], a[3] + b[3])
     return all(
         part.wanted
         == any(agree(pair, n) and a[2] < n[1] and n[2] < b[1] for n in occurrences(part.pattern, events, within))
@@ -298,9 +362,31 @@ def variables_of(pattern: Occurrence) -> set[Variable]:
             return set(visible(body))
         case Seq(left=left, right=right):
             return variables_of(left) | variables_of(right)
-        case Within(pattern=inner):
+        case Within(pattern=inner) | Consumed(pattern=inner):
             return variables_of(inner)
     raise AssertionError(pattern)
+
+
+def bound_by(pattern: Occurrence) -> set[Variable]:
+    """Returns the variables that each occurrence of a pattern binds."""
+    match pattern:
+        case Step(body=body):
+            return set(visible(body))
+        case Seq(left=left, right=right) | Both(left=left, right=right) | Equals(left=left, right=right):
+            is_optional = isinstance(pattern, Equals) and pattern.is_optional
+            return bound_by(left) | (set() if is_optional else bound_by(right))
+        case Either(branches=branches):
+            return set.intersection(*map(bound_by, branches))
+        case Iterated(keys=keys):
+            return set(keys)
+    return bound_by(pattern.pattern)
+
+
+@st.composite
+def consumptions(draw: st.DrawFn, parts: st.SearchStrategy[Occurrence]) -> Consumed:
+    pattern = draw(parts)
+    keys: list[tuple[Variable, ...] | None] = [None, None, None, ()]
+    return Consumed(pattern, draw(st.sampled_from([*keys, *((name,) for name in (X, Y) if name in bound_by(pattern))])))
 
 
 def patterns(with_intervals: bool = True) -> st.SearchStrategy[Occurrence]:
@@ -325,11 +411,14 @@ def patterns(with_intervals: bool = True) -> st.SearchStrategy[Occurrence]:
             st.builds(Preceded, simple, absent, lengths),
             iterations(),
             st.builds(Within, parts, lengths, st.sampled_from((None, *NAMES)), conditions),
+            consumptions(parts),
         )
 
     chains = sequences(simple | sequences(simple) | iterations())
     nested = composed(st.recursive(simple, composed, max_leaves=4))
-    return st.one_of(chains, iterations(), st.builds(Within, chains, lengths), nested, nested)
+    bounded = st.builds(Within, chains, lengths)
+    consuming = consumptions(chains | bounded | iterations())
+    return st.one_of(chains, iterations(), bounded, consuming, nested, nested)
 
 
 def events_strategy() -> st.SearchStrategy[list[Event]]:
@@ -362,7 +451,7 @@ def names_of(pattern: object) -> list[Variable]:
             return [*names_of(left), *names_of(right)]
         case Either(branches=branches):
             return [name for branch in branches for name in names_of(branch)]
-        case Without(pattern=inner) | Followed(pattern=inner) | Preceded(pattern=inner):
+        case Without(pattern=inner) | Followed(pattern=inner) | Preceded(pattern=inner) | Consumed(pattern=inner):
             return names_of(inner)
         case _:
             return []
@@ -391,7 +480,7 @@ def plan_of(pattern: Occurrence, planner: str) -> Plan:
 
 def expected(pattern: Occurrence, events: Sequence[Event]) -> Counter[tuple[int, tuple[str, ...]]]:
     rows = []
-    for bindings, _, end in occurrences(pattern, events):
+    for bindings, _, end in {occurrence[:3] for occurrence in occurrences(pattern, events)}:
         values = dict(bindings)
         shown = [values.get(name) for name in SHOWN]
         shown += [values.get(name) for e in NAMES for name in (start_of(e), end_of(e))]
@@ -423,6 +512,47 @@ def test_matches_are_those_of_the_enumeration(planner: str, many: int) -> None:
         return outputs
 
     hold_with_outputs(law, many, 0.15, pattern=patterns(), events=events_strategy())
+
+
+def arrivals(*triples: str) -> list[Event]:
+    """Returns an event for each triple, at 1, 2, 3 ... ms."""
+    return [
+        Event(time, (Triple(*(iri(E + name) for name in triple.split())),)) for time, triple in enumerate(triples, 1)
+    ]
+
+
+ABSENCE = Followed(step("a", X, Y), step("b", X, W), 2)
+CONSUMPTIONS: list[tuple[Occurrence, list[Event], list[int]]] = [
+    (Seq(step("a", X, Y), step("a", Y, Z), "each"), arrivals("p a q", "q a r", "r a s", "s a t"), [2, 4]),
+    (Seq(step("a", X, Y), step("a", X, Z), "each"), arrivals("p a q", "p a r", "p a s", "p a t"), [2, 4]),
+    (Seq(ABSENCE, step("a", X, Z), "each"), arrivals(*["p a q", "p c q", "p c q", "p c q"] * 3), [5]),
+    (Seq(step("a", X, Y), step("b", X, Z), "each"), arrivals("p a q", "p a r", "p b q", "p b r", "p b s"), [3, 4]),
+    (
+        Seq(Seq(step("a", X, Y), step("b", X, Z), "each"), step("c", X, V), "each"),
+        arrivals("p a q", "p b r", "p b q", "p c q", "p c r"),
+        [4],
+    ),
+    (Both(step("a", X, Y), step("a", X, Z)), arrivals("p a q", "p a r"), [1, 2]),
+    (Iterated(step("a", X, Y), 2, 2, (X,)), arrivals("p a q", "p a r", "p a s", "p a t"), [2, 4]),
+    (
+        Iterated(Seq(step("a", X, Y), step("b", X, Z), "each"), 2, 2, (X,)),
+        arrivals("p a q", "p b r", "p a s", "p b t", "p a u", "p b v", "p a w", "p b x"),
+        [4, 8],
+    ),
+    (Either((step("a", X, Y), step("a", X, Z))), arrivals("p a q"), [1]),
+]
+"""Patterns, streams, and the ends of the matches that consume what they are made of: equal steps have the same
+occurrences, whatever their variables are called, at whichever place these stand, and however late they are read."""
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+@pytest.mark.parametrize(("pattern", "events", "ends"), CONSUMPTIONS)
+def test_matches_consume_their_occurrences(
+    pattern: Occurrence, events: list[Event], ends: list[int], planner: str
+) -> None:
+    outputs = list(squall.run(plan_of(Consumed(pattern), planner), events))
+    assert [out.time for out in outputs] == ends
+    assert actual(outputs) == expected(Consumed(pattern), events)
 
 
 @examples(100)
@@ -482,22 +612,75 @@ def test_engines_agree(builder: str, number: int) -> None:
     hold_with_outputs(law, number, 0.15, pattern=patterns(), events=events_strategy(), seed=st.integers(0, 1000))
 
 
+@on_engines
+def test_engines_agree_on_runs_and_consumption(builder: str, number: int) -> None:
+    def law(pattern: Occurrence, events: list[Event], seed: int) -> Sequence[object]:
+        outputs = in_memory.outputs_on(builder, plan_of(pattern, "rete"), events, seed, ())
+        assert actual(outputs) == expected(pattern, events)
+        return list(outputs) if builder == "in memory" else [law]
+
+    consumed = consumptions(iterations() | sequences(steps() | iterations()))
+    drawn = iterations() | consumed | st.builds(Within, consumed, st.integers(2, 6))
+    hold_with_outputs(law, number, 0.15, pattern=drawn, events=events_strategy(), seed=st.integers(0, 1000))
+
+
 # State
 
 
 @examples(20)
 def test_no_state_of_bounded_patterns_is_left(many: int) -> None:
-    """This is law 6 (docs/semantics.md, section 6)."""
+    """This is law 6 (docs/semantics.md, section 6). What is dropped on the way was not needed any more."""
 
     def law(pattern: Occurrence, events: list[Event]) -> Sequence[object]:
         job = IteratorJob(plan_of(pattern, "rete"), Options(), SWEEP_ALWAYS)
-        outputs = list(job.run([events]))
+        outputs = list(job.run(list(batch) for _, batch in groupby(events, key=lambda event: event.time)))
+        assert actual(outputs) == expected(pattern, events)
         forget_all(job)
         assert {id: size for id, size in job.dataflow.state().items() if size} == {}
         return outputs
 
-    bounded = st.builds(Within, iterations() | sequences(steps() | iterations()), st.integers(1, 6))
+    bounded: st.SearchStrategy[Occurrence] = st.builds(
+        Within, iterations() | sequences(steps() | iterations()), st.integers(1, 6)
+    )
+    bounded = st.one_of(bounded, consumptions(bounded))
     hold_with_outputs(law, many, 0.15, pattern=bounded, events=events_strategy())
+
+
+def test_what_is_consumed_is_stored_as_long_as_the_bound_says() -> None:
+    pattern = Consumed(Within(Seq(step("a", X, Y), step("b", X, Z), "each"), 20))
+    job = IteratorJob(plan_of(pattern, "rete"), Options(), SWEEP_ALWAYS)
+    triples = [Triple(iri(f"{E}s{time % 3}"), iri(E + "ab"[time // 3 % 2]), iri(f"{E}o{time}")) for time in range(1500)]
+    events = [Event(time, (triple,)) for time, triple in enumerate(triples)]
+    sizes = [
+        max(job.dataflow.state().values())
+        for _ in job.run(events[first : first + 10] for first in range(0, len(events), 10))
+    ]
+    assert len(sizes) == 750
+    assert max(sizes) < 100
+
+
+@pytest.mark.parametrize("length", [4, 5, 9])
+@pytest.mark.parametrize("is_delayed", [False, True])
+def test_what_is_consumed_is_stored_until_no_match_has_it(
+    length: int, is_delayed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An occurrence that has been consumed at 2 ms could be part of a match until the bound has passed."""
+
+    def expire(op: ConsumeOperator, now: int) -> None:
+        op.rows_after_sweep = 0
+        sweep(op, now)
+
+    sweep = ConsumeOperator.expire
+    monkeypatch.setattr(ConsumeOperator, "expire", expire)
+    inner: Occurrence = Consumed(Within(Seq(step("a", X, Y), step("b", X, Z), "each"), length))
+    pattern = Followed(inner, step("d", X, W), 3) if is_delayed else inner
+    between = ["p c q"] * (length - 2)
+    events = arrivals("p a q", "p b q", *between, "p b q", *["p c q"] * 9)
+    assert Event(length + 1, events[1].facts) in events
+    job = IteratorJob(plan_of(pattern, "rete"), Options(), SWEEP_ALWAYS)
+    outputs = list(job.run([event] for event in events))
+    assert actual(outputs) == expected(pattern, events)
+    assert len(outputs) == 1
 
 
 def test_the_state_of_runs_is_bounded_by_their_length() -> None:

@@ -697,8 +697,8 @@ CT_SPARQL = """
     CONSTRUCT { ?a ?b ?c } FROM STREAM <s> FROM NAMED STREAM <t>
     { NOT { ?x ?y ?z } WITHIN 90s { ?a ?b ?c } AS ?e NOT { ?n ?n ?n } CONTAINING {} strict SEQ
         { GRAPH <t> { ?a ?b _:d } } AFTER 5s BEFORE 1h WHEN (?a > ?c) EACH SEQ {} AS ?f
-        NOT { ?a ?a ?a } WITHIN P1D WITHIN 36h
-      AND NOT { { {} SEQ {} WITHIN 1500ms } AS ?g last seq {} } or { ?o ?o ?o } AS ?g AND {}
+        NOT { ?a ?a ?a } WITHIN P1D WITHIN 36h consume by ?a
+      AND NOT { { {} SEQ {} WITHIN 1500ms } AS ?g last seq {} reuse } or { ?o ?o ?o } AS ?g AND {}
       . { ?a ?b 1 } UNION {} { ?a ?b 2 }
       FILTER (start(?e) < 5 && metby(?e, ?f) || !(duration(?f) = 7)) }
 """
@@ -709,7 +709,7 @@ EP_SPARQL = """
 """
 EVENTS_OF_RSP_QL = """
     SELECT (metBy(?a, ?b) AS ?m) FROM NAMED WINDOW <w> ON <s> [RANGE PT5S] WHERE {
-        match every ?a seq first (last (?a) seq ?b within PT1.5S) within 5 . ?x ?y ?z
+        match every ?a seq first (last (?a) seq ?b within PT1.5S Reuse) within 5 Consume By ?a . ?x ?y ?z
         EVENT ?a on <w> { ?a ?b ?c OPTIONAL { event ?b ON <s> {} MATCH ?b } } MATCH ?a MATCH (?b) }
 """
 EVENTS_OF_CQELS_QL = """

@@ -9,6 +9,7 @@ from lark import Token, Tree
 from squall.lexers.sparql import tree as q
 from squall.lexers.sparql.datasets import MAX_DIGITS, Datasets
 from squall.lexers.sparql.expressions import Part, first, has, only, trees, variable_of, word
+from squall.model import Variable
 
 
 class TimePatterns(Datasets):
@@ -45,8 +46,18 @@ class TimePatterns(Datasets):
             absences[0][1] if is_preceded else None,
             followed[0] if followed else None,
             None if bound is None else self._length(bound),
+            self._consumption(tree),
             self.origin(tree),
         )
+
+    def _consumption(self, tree: Tree[Token]) -> q.Consumption | None:
+        part = first(tree, "consumption")
+        return None if part is None else q.Consumption(has(part, "CONSUME"), self._keys(part), self.origin(part))
+
+    def _keys(self, tree: Tree[Token]) -> tuple[Variable, ...] | None:
+        """Returns the variables behind ``BY``, or None."""
+        keys = first(tree, "partition_keys")
+        return None if keys is None else tuple(variable_of(part) for part in keys.children if isinstance(part, Token))
 
     def _check_first(self, tree: Tree[Token]) -> None:
         """Records an error for each bound on the time since the step before, where there is none."""
@@ -81,12 +92,12 @@ class TimePatterns(Datasets):
 
     def _iteration(self, tree: Tree[Token]) -> q.Iteration:
         least, most = self._bounds(tree)
-        keys, condition = first(tree, "keys_of_run"), first(tree, "while")
+        condition = first(tree, "while")
         measures = [measure for part in trees(tree, "measures") for measure in trees(part)]
         return q.Iteration(
             least,
             most,
-            None if keys is None else tuple(variable_of(part) for part in keys.children if isinstance(part, Token)),
+            self._keys(tree),
             has(tree, "CONSECUTIVE"),
             None if condition is None else self.expression(condition.children[0]),
             tuple(map(self._measure, measures)),
@@ -133,7 +144,7 @@ class TimePatterns(Datasets):
         """Returns events one after the other, ``?a SEQ ?b WITHIN length``."""
         operands = tuple(map(self._event_operand, trees(tree, "event_operand")))
         within = self._length(tree) if trees(tree, "duration") else None
-        return q.EventChain(operands, within, self.origin(tree))
+        return q.EventChain(operands, within, self._consumption(tree), self.origin(tree))
 
     def _event_operand(self, tree: Tree[Token]) -> q.EventOperand:
         chain = first(tree, "event_chain")

@@ -22,6 +22,7 @@ from squall.model import (
     Bind,
     Call,
     Construct,
+    Consumption,
     Delete,
     Dilate,
     Erode,
@@ -555,7 +556,17 @@ def apply_modifiers(draft: Draft, rows: Rows, system: System, part: bool, correl
         rows = replace(rows, node=draft.add(ops.Distinct(len(rows.names)), rows.node))
     if system.slice is not None:
         rows = _sliced(draft, rows, system.slice, system)
+    if system.consumption is not None:
+        rows = _consumed(draft, rows, system.consumption)
     return _visible_columns(draft, rows, selected) if part or (query and len(system.consequences) > 1) else rows
+
+
+def _consumed(draft: Draft, rows: Rows, part: Consumption) -> Rows:
+    """Returns the matches that have their occurrences."""
+    keys, order = (tuple(map(rows.names.index, names)) for names in (part.keys, part.order))
+    start, members = map(rows.names.index, (part.start, part.members))
+    op = ops.Consume(tuple(sorted(keys)), start, members, part.steps, order, part.retention)
+    return replace(rows, node=draft.add(op, rows.node))
 
 
 def _grouped(draft: Draft, rows: Rows, grouping: Grouping, rule: System) -> Rows:

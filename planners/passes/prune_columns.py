@@ -17,6 +17,7 @@ from squall.plan.operators import (
     ColumnMap,
     ConstantFilter,
     Construct,
+    Consume,
     Distinct,
     Extend,
     Filter,
@@ -123,7 +124,7 @@ class ColumnPruning(Rewrite):
                     (left.place_of(left_column), right.place_of(right_column)) for left_column, right_column in on
                 )
                 return replace(left, node=self.put(node, AntiJoin(on), left.node, right.node))
-            case ConstantFilter() | Filter() | Extend() | TableFunction():
+            case ConstantFilter() | Filter() | Extend() | TableFunction() | Consume():
                 rows = self.required_input(node, 0) if is_time_dependent(node.op) else self.rows[node.inputs[0].node]
                 first, width = self.plan.widths[node.inputs[0].node], self.plan.widths[node.id]
                 places = {**rows.places, **{first + added: rows.width + added for added in range(width - first)}}

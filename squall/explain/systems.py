@@ -54,6 +54,9 @@ def _body(system: System) -> Iterator[str]:
         yield "distinct"
     if system.slice is not None:
         yield from _labelled("slice", [_slice(system.slice)])
+    if system.consumption is not None:
+        keys = f", once for each value of {_slots(system.consumption.keys)}" if system.consumption.keys else ""
+        yield from _labelled("consume", [f"{system.consumption.members} from {system.consumption.start}{keys}"])
     for consequence in system.consequences:
         yield from _consequence(consequence)
 

@@ -94,6 +94,10 @@ def operator_label(op: pps.Operator) -> str:
             return _group(keys, aggregates)
         case pps.Slice(order=order, offset=offset, limit=limit, keys=keys):
             return f"slice {slice_label(limit, offset, _order(order), [_columns((key,)) for key in keys])}"
+        case pps.Consume(keys=keys, start=start, members=members, retention=retention):
+            times = "" if retention is None else f", stored for {duration(retention)}"
+            per = f", once per {_columns(keys)}" if keys else ""
+            return f"consume the occurrences of ${members} from ${start}{per}{times}"
         case pps.Construct(template=template, rules=rules, internal=internal):
             return f"construct {_cells(template)} for {', '.join(rules)}{', internal' if internal else ''}"
         case pps.Select(columns=(column,), rules=rules, ask=True):

@@ -30,7 +30,7 @@ from squall.model.patterns import UNNAMED, AtomPattern, FactPattern, Pattern, Sl
 from squall.model.reading import documents, is_initial, is_update, rules, streams, variables, visible, warnings
 from squall.model.reports import CLOSE, Report
 from squall.model.rewriting import map_parts
-from squall.model.sequences import Between, Iteration, SequenceJoin
+from squall.model.sequences import Between, Consumption, Iteration, SequenceJoin
 from squall.model.sources import ARRIVAL, GRAPH, GRAPH_EXISTS, Arrivals, Graph, Graphs, Occurrences, Source
 from squall.model.systems import Document, Joinable, Stream, System
 from squall.model.temporal import At, Dilate, Erode, Schedule, Temporal
@@ -52,6 +52,7 @@ __all__ = [
     "Call",
     "Consequence",
     "Construct",
+    "Consumption",
     "Delete",
     "Dilate",
     "Document",

@@ -95,3 +95,28 @@ class Iteration(SequenceJoin):
 
     values: tuple[tuple[Variable, Expression], ...] = ()
     again: Call | None = None
+
+
+@dataclass(frozen=True)
+class Consumption:
+    """What makes each occurrence part of one match: of the solutions of a rule those are left that have it.
+
+    A solution is a match, at the instant at which it ends. Matches have the occurrences that they are made of, in the
+    order of their ends. Those that end together are in the order of `squall.functions.consumption.preference`, and then
+    of the text of the terms of `order`. A match of which another one has an occurrence, with the same keys, is dropped.
+
+    Attributes:
+        keys: The variables for each combination of whose values an occurrence is part of one match.
+        start: The variable of the time at which a match begins (xsd:integer ms).
+        members: The variable of the occurrences that it is made of (`squall.functions.consumption`).
+        steps: The names of the patterns of its steps there, in the order of the text.
+        order: Variables that distinguish matches.
+        retention: For how long (integer ms) an occurrence may be part of matches, from its time on, or None.
+    """
+
+    keys: tuple[Variable, ...]
+    start: Variable
+    members: Variable
+    steps: tuple[str, ...]
+    order: tuple[Variable, ...] = ()
+    retention: int | None = None

@@ -110,6 +110,8 @@ def _verb(system: System) -> str | None:
         return "groups"
     if system.slice is not None:
         return "slices"
+    if system.consumption is not None:
+        return "consumes"
     time_dependent = any(
         is_time_dependent(part.expression) for part in system.predicates if isinstance(part, Filter | Bind)
     )

@@ -10,7 +10,7 @@ from squall.model.expressions import Grouping, Predicate, Slice, Union
 from squall.model.fixed_schema import FixedSchema
 from squall.model.patterns import FactPattern
 from squall.model.reports import Report
-from squall.model.sequences import SequenceJoin
+from squall.model.sequences import Consumption, SequenceJoin
 from squall.model.sources import Source
 from squall.model.temporal import Temporal
 from squall.rdf import Term
@@ -55,6 +55,8 @@ class System:
         grouping: It is then applied to them, and leaves its keys and aggregates.
         distinct: Whether the remaining solutions, projected to what `Select` names, are a set.
         slice: It is applied to these last.
+        consumption: Of a rule whose solutions are matches of a pattern over time, each at the instant at which it ends:
+            which of them count, in place of the modifiers above.
         consequences: What each solution derives. In a part, `Select` says which variables are visible from outside.
         subsystems: They stand beside each other (the rules of a rule set) and are never joined.
         reentrant: Whether the systems that it belongs with read its consequences.
@@ -90,6 +92,7 @@ class System:
     grouping: Grouping | None = None
     distinct: bool = False
     slice: Slice | None = None
+    consumption: Consumption | None = field(default=None, repr=False)
     consequences: tuple[Consequence, ...] = ()
     subsystems: tuple[System, ...] = ()
     reentrant: bool = True

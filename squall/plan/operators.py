@@ -636,6 +636,45 @@ class Slice(Traits):
 
 
 @dataclass(frozen=True)
+class Consume(Traits):
+    """Outputs the matches that have their occurrences: see `squall.model.Consumption`.
+
+    Its rows are matches, which begin to be valid when they end, and are never retracted.
+
+    Attributes:
+        keys: The columns of the keys.
+        start: The column of the time at which a match begins (xsd:integer ms).
+        members: The column of the occurrences that it is made of.
+        steps: The names of the patterns of its steps there, in the order of the text.
+        order: The columns whose text orders matches that are else equal.
+        retention: For how long (integer ms) an occurrence is stored, from its time on; None: for ever.
+    """
+
+    keys: tuple[int, ...]
+    start: int
+    members: int
+    steps: tuple[str, ...]
+    order: tuple[int, ...] = ()
+    retention: int | None = None
+
+    keeps_rows = append_only = True
+    whole_rows = counts_rows = False
+    stratified = (None, "consumes")
+
+    def reads(self, widths: Sequence[int]) -> Sequence[int]:
+        return (*self.keys, self.start, self.members, *self.order)
+
+    def over(self, places: ColumnMap) -> Consume:
+        keys, order = (tuple(_place(column, places) for column in columns) for columns in (self.keys, self.order))
+        return replace(
+            self, keys=keys, order=order, start=_place(self.start, places), members=_place(self.members, places)
+        )
+
+    def grouping(self, width: int) -> tuple[int, ...]:
+        return self.keys
+
+
+@dataclass(frozen=True)
 class TransitiveClosure(Traits):
     """Outputs the transitive closure of its input's pairs (x, y), as a set.
 
@@ -849,7 +888,7 @@ class DerivedStream(Traits):
 
 Operator = (
     Scan | Match | Join | MultiwayJoin | LeftJoin | AntiJoin | SequenceJoin | Iteration | Dilate | Erode | At | Schedule
-    | Union | Project | ConstantFilter | Filter | Extend | TableFunction | Unit | Distinct | Group | Slice
+    | Union | Project | ConstantFilter | Filter | Extend | TableFunction | Unit | Distinct | Group | Slice | Consume
     | TransitiveClosure | Construct | Select | Update | Sink | DerivedStream
 )  # fmt: skip
 

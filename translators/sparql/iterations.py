@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from squall.errors import Origin
+from squall.functions.consumption import JOINED
 from squall.functions.values import integer
 from squall.model import (
     Between,
@@ -62,13 +63,18 @@ class Run:
         keys: The variables that all occurrences of a run have the same values of.
         measures: What is computed from a run.
         number: A number by which the variables differ from those of other iterations.
+        member: The variable of the occurrences of steps that an occurrence is made of, if they are known.
     """
 
-    def __init__(self, keys: tuple[Variable, ...], measures: tuple[Measure, ...], number: int) -> None:
+    def __init__(
+        self, keys: tuple[Variable, ...], measures: tuple[Measure, ...], number: int, member: Variable | None = None
+    ) -> None:
         self.keys = keys
         self.measures = measures
         self.number = number
         self.start, self.end, self.count = (Variable(f"{word} {number}") for word in ("start", "end", "count"))
+        self.member = member
+        self.members = None if member is None else Variable(f"members {number}")
         self.previous: dict[Variable, Variable] = {}
         """The variable of the value in the last occurrence, for the variables that the condition compares."""
 
@@ -110,7 +116,7 @@ class Run:
             origin: The place of the pattern.
         """
         (least, most), (start, end) = bounds, times
-        folds, own = self._folds(times), (self.start, self.end, self.count)
+        folds, own = self._folds(times), (self.start, self.end, self.count, self.members)
         state = (*self.keys, *folds)
         left = System(
             sources=(),
@@ -147,7 +153,8 @@ class Run:
             )
         tests = [Filter(self._compares(">=", least))] if least > 2 else []
         binds = [Bind(measure.variable, self._value(measure), keep_unbound=True) for measure in self.measures]
-        shown = Select((*self.keys, *(measure.variable for measure in self.measures), self.start, self.end))
+        names = (*self.keys, *(measure.variable for measure in self.measures), self.start, self.end)
+        shown = Select(names if self.members is None else (*names, self.members))
         return System(sources=(), joinables=(runs,), predicates=(*tests, *binds), consequences=(shown,))
 
     def _folds(self, times: tuple[Variable, Variable]) -> dict[Variable, tuple[Expression, Expression | None]]:
@@ -161,6 +168,8 @@ class Run:
             self.end: (end, self.of_next(end)),
             self.count: (integer(1), calls.call("+", (self.count, integer(1)))),
         }
+        if self.member is not None and self.members is not None:
+            folds[self.members] = (self.member, calls.by_iri(JOINED.iri, (self.members, self.of_next(self.member))))
         for name, variable in self.previous.items():
             folds[variable] = (name, self.of_next(name))
         for measure in self.measures:

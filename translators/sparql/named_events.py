@@ -408,7 +408,7 @@ class _Matching:
                 self._refuse(operand, "`?a SEQ FIRST ?b`")
             selection = "LAST" if is_of_last else "NEAREST" if operand.selection else "EACH"
             links.append(q.Link(self._occurrence(operand), selection, origin=operand.origin))
-        return q.Chain(start, tuple(links), within=chain.within, origin=chain.origin)
+        return q.Chain(start, tuple(links), within=chain.within, consumption=chain.consumption, origin=chain.origin)
 
     def _refuse(self, operand: q.EventOperand, example: str) -> None:
         """Records an error for a selection that is not one of the pairs of a sequence."""

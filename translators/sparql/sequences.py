@@ -174,13 +174,34 @@ class TimePatterns:
             self._check_pair(result, absent, chain.followed.origin)
             pattern = time_patterns.Followed(result.pattern, absent.pattern, chain.followed.within)
             result = replace(result, pattern=pattern, least=result.least + chain.followed.within)
-        if chain.within is None:
+        if chain.within is not None:
+            result = self._within(result, chain, chain.within)
+        if chain.consumption is None or not chain.consumption.is_consumed:
             return result
-        if result.least > chain.within:
+        return self._consumed(result, chain, chain.consumption)
+
+    def _within(self, result: Built, chain: q.Chain, within: int) -> Built:
+        """Returns a pattern with the bound of its chain (integer ms)."""
+        if result.least > within:
             hint = "a longer `WITHIN`, or shorter times between the steps"
             message = f"this never occurs: it takes {duration(result.least)} at least, and `WITHIN` allows "
-            self.state.notes.fail(f"{message}{duration(chain.within)}", chain.origin, hint)
-        return replace(result, pattern=time_patterns.Within(result.pattern, chain.within))
+            self.state.notes.fail(f"{message}{duration(within)}", chain.origin, hint)
+        return replace(result, pattern=time_patterns.Within(result.pattern, within))
+
+    def _consumed(self, result: Built, chain: q.Chain, consumption: q.Consumption) -> Built:
+        """Returns a pattern whose occurrences of steps are part of one of its occurrences each."""
+        first = chain.first
+        if not (chain.links or first.iteration is not None or q.is_composite(first.group)):
+            message = "`CONSUME` has no effect on a single step: each of its occurrences is one match"
+            hint = "it belongs to the chain in front of it; of an `AND` or `OR` write `{ ... AND ... } CONSUME`"
+            self.state.notes.fail(message, consumption.origin, hint)
+        for key in consumption.keys or ():
+            if key not in result.bound:
+                problem = "may be unbound" if key in result.unbound else "nothing binds it"
+                hint = "name variables that each match has"
+                self.state.notes.fail(f"`{key}` is no key of `CONSUME`: {problem}", consumption.origin, hint)
+        keys = None if consumption.keys is None else tuple(dict.fromkeys(consumption.keys))
+        return replace(result, pattern=time_patterns.Consumed(result.pattern, keys))
 
     def _preceded(self, step: Built, absence: q.Absence) -> Built:
         absent = self._absent(absence)
@@ -517,7 +538,10 @@ def check(statement: q.Statement, state: State) -> None:
     for clause in query.dataset:
         if isinstance(clause, q.FromStream) and clause.range is not None:
             bound = f"`{EXAMPLE_OF_BOUND}`" if is_of_events else "`WITHIN`"
-            hint = f"leave the window out: `FROM STREAM {clause.stream}`; {bound} bounds the length of a pattern"
+            hint = (
+                f"leave the window out: `FROM STREAM {clause.stream}`; {bound} bounds the length of a pattern, "
+                "and facts of several instants are several steps: `{ { ... } AND { ... } }`"
+            )
             notes.fail("a step reads what arrives at an instant, and no window", clause.origin, hint)
     if statement.registration is not None:
         _check_registration(statement.registration, state)

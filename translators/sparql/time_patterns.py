@@ -15,6 +15,7 @@ from itertools import count
 from typing import Any
 
 from squall.errors import Origin
+from squall.functions.consumption import JOINED, MEMBER
 from squall.functions.sparql.logic import COALESCE
 from squall.model import (
     CLOSE,
@@ -22,6 +23,7 @@ from squall.model import (
     Between,
     Bind,
     Construct,
+    Consumption,
     Exists,
     Expression,
     Filter,
@@ -221,7 +223,23 @@ class Iterated:
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
 
-Occurrence = Step | Seq | Both | Equals | Either | Without | Followed | Preceded | Within | Iterated
+@dataclass(frozen=True)
+class Consumed:
+    """A pattern whose occurrences of steps are part of one of its occurrences each, of that which ends first.
+
+    Of those that end together, it is the one that begins first, and then the one whose steps are earlier.
+
+    Attributes:
+        pattern: The pattern.
+        keys: The variables for each combination of whose values an occurrence of a step is part of one; None: an
+            occurrence is part of one.
+    """
+
+    pattern: Occurrence
+    keys: tuple[Variable, ...] | None = None
+
+
+Occurrence = Step | Seq | Both | Equals | Either | Without | Followed | Preceded | Within | Iterated | Consumed
 
 OWN_START, OWN_END = Variable("own start"), Variable("own end")
 """The times of an occurrence (xsd:integer ms) in the predicates of its `Within`."""
@@ -269,11 +287,13 @@ class _Context:
         window: The window through which its occurrences are read, from their end on; None: at their end only.
         within: The bound on the pattern that it is a part of (integer ms), or None.
         delay: By how much later than they occur its occurrences are read (integer ms).
+        is_consumed: Whether the occurrences of the steps that it is made of are known outside.
     """
 
     window: Window | None = None
     within: int | None = None
     delay: int = 0
+    is_consumed: bool = False
 
     @property
     def stored(self) -> _Context:
@@ -286,6 +306,11 @@ class _Context:
         """The context of a part that is read at the end of its occurrences only."""
         return replace(self, window=None)
 
+    @property
+    def beside(self) -> _Context:
+        """The context of what must not occur, or is between two steps: it is no part of a match."""
+        return replace(self, is_consumed=False)
+
 
 @dataclass(frozen=True)
 class _Occurring:
@@ -297,6 +322,7 @@ class _Occurring:
         end: The variable of the time at which it ends.
         is_momentary: Whether the part is valid at the end of an occurrence only.
         is_bounded: Whether the part is valid no longer than the bound on the whole pattern allows, from its start on.
+        members: The variable of the occurrences of steps that one is made of, if they are known.
     """
 
     part: System
@@ -304,6 +330,7 @@ class _Occurring:
     end: Variable
     is_momentary: bool = False
     is_bounded: bool = True
+    members: Variable | None = None
 
     @property
     def is_instant(self) -> bool:
@@ -326,7 +353,7 @@ class _Compiler:
                 return self._sequence(pattern, context.stored)
             case Both(left=left, right=right):
                 sides = [self.occurrence(side, context.stored) for side in (left, right)]
-                return self._hull(sides, context)
+                return self._with_members(self._hull(sides, context), sides)
             case Equals():
                 return self._equals(pattern, context)
             case Either(branches=branches):
@@ -337,8 +364,9 @@ class _Compiler:
                 return self._either([self.occurrence(branch, context) for branch in branches])
             case Without(pattern=inner, without=without):
                 occurring = self._at_end(inner, context)
-                other = self.occurrence(without, context.stored)
-                other = other if other.is_instant else self.through_stream(other, context.stored)
+                beside = context.stored.beside
+                other = self.occurrence(without, beside)
+                other = other if other.is_instant else self.through_stream(other, beside)
                 return self.through_stream(_without(occurring, other.part), context)
             case Followed():
                 return self._followed(pattern, context)
@@ -350,8 +378,12 @@ class _Compiler:
                 return self._within(pattern, context)
             case Iterated():
                 return self._iterated(pattern, context.stored)
+            case Consumed():
+                return self._consumed(pattern, context)
 
-    def through_stream(self, occurring: _Occurring, context: _Context, shift: int = 0) -> _Occurring:
+    def through_stream(
+        self, occurring: _Occurring, context: _Context, shift: int = 0, consumption: Consumption | None = None
+    ) -> _Occurring:
         """Returns occurrences as they are read from a stream of their own, which a rule derives.
 
         What holds at one instant only is in the stream at each instant at which it does, and what is stored when it
@@ -361,6 +393,7 @@ class _Compiler:
             occurring: The occurrences.
             context: How they are read.
             shift: By how much the times in them are too late (integer ms).
+            consumption: Which of them are in the stream; None: all.
         """
         number = next(self.numbers)
         stream = f"{STREAMS}{self.query}/{number}"
@@ -369,12 +402,17 @@ class _Compiler:
         start = end if occurring.is_instant else Variable(f"start {number}")
         times = [] if occurring.is_momentary else [(occurring.end, end)]
         times += [] if occurring.is_instant else [(occurring.start, start)]
+        members = None
+        if context.is_consumed and occurring.members is not None:
+            members = Variable(f"members {number}")
+            times.append((occurring.members, members))
         body, arguments = _shifted(carried.part, (*(own for own, _ in times), *carried.cells), shift)
         output = "rstream" if occurring.is_momentary else "istream"
+        body = replace(body, consumption=consumption)
         self._add_rule(body, arguments, f"{self.query} occurrence {number}", stream, output)
         columns = (end, *(read for _, read in times), *carried.cells)
         part = _read(stream, columns, carried, context)
-        return _Occurring(part, start, end, context.window is None, occurring.is_instant)
+        return _Occurring(part, start, end, context.window is None, occurring.is_instant, members)
 
     def _add_rule(self, body: System, arguments: tuple[Variable, ...], name: str, stream: str, output: str) -> None:
         """Adds the rule that derives a stream of occurrences."""
@@ -394,22 +432,50 @@ class _Compiler:
     def _step(self, body: System, context: _Context) -> _Occurring:
         """Returns the occurrences of a graph pattern: its solutions at each instant at which its streams bring
         something. Equal patterns share a stream, also those of other queries."""
-        delayed = _delayed(body, context.delay)
-        part = delayed if is_plain(delayed) else System(sources=(), joinables=(delayed,))
         number = next(self.numbers)
-        carried = _Carried(part, tuple(name for name in visible(part) if is_shown(name)), number)
-        rule, arguments = _with_plain_names(carried.part, carried.cells)
-        digest = sha256(repr((rule, arguments)).encode()).hexdigest()[:10]
-        stream = STREAMS + digest
-        self._add_rule(rule, arguments, f"occurrence {digest}", stream, "rstream")
-        end = Variable(f"end {number}")
-        return _Occurring(_read(stream, (end, *carried.cells), carried, context), end, end, context.window is None)
+        step = _StepRule(_delayed(body, context.delay), number)
+        stream = STREAMS + step.digest
+        self._add_rule(step.rule, step.arguments, f"occurrence {step.digest}", stream, "rstream")
+        end, cells = Variable(f"end {number}"), step.carried.cells
+        part = _read(stream, (end, *cells), step.carried, context)
+        if not context.is_consumed:
+            return _Occurring(part, end, end, context.window is None)
+        members, pattern = Variable(f"members {number}"), _StepRule(body, number).digest
+        delay = literal(str(context.delay), XSD + "integer")
+        time = calls.call("-", (end, delay)) if context.delay else end
+        bind = Bind(members, calls.by_iri(MEMBER.iri, (literal(pattern), time, *cells)))
+        part = replace(part, predicates=(*part.predicates, bind))
+        return _Occurring(part, end, end, context.window is None, members=members)
+
+    def _with_members(self, occurring: _Occurring, sides: Iterable[_Occurring]) -> _Occurring:
+        """Returns occurrences with the occurrences of steps that their sides are made of."""
+        parts = [side.members for side in sides if side.members is not None]
+        if not parts:
+            return occurring
+        members = Variable(f"members {next(self.numbers)}")
+        bind = Bind(members, calls.by_iri(JOINED.iri, parts))
+        part = replace(occurring.part, predicates=(*occurring.part.predicates, bind))
+        return replace(occurring, part=part, members=members)
+
+    def _consumed(self, pattern: Consumed, context: _Context) -> _Occurring:
+        inner = pattern.pattern
+        occurring = self._at_end(inner, replace(context, is_consumed=True))
+        assert occurring.members is not None
+        names = tuple(sorted(filter(is_shown, visible(occurring.part)), key=str))
+        within = inner.within if isinstance(inner, Within) and inner.within is not None else context.within
+        retention = None if within is None else within + context.delay + 1
+        keys = _shared(inner) if pattern.keys is None else pattern.keys
+        steps = tuple(dict.fromkeys(name for name, _ in _steps(inner)))
+        consumption = Consumption(
+            tuple(sorted(keys, key=str)), occurring.start, occurring.members, steps, names, retention
+        )
+        return self.through_stream(replace(occurring, is_momentary=True), context, consumption=consumption)
 
     def _sequence(self, pattern: Seq, context: _Context) -> _Occurring:
         left, right = self.occurrence(pattern.left, context), self.occurrence(pattern.right, context)
         between = []
         for interposed in pattern.between:
-            inner = self.occurrence(interposed.pattern, context)
+            inner = self.occurrence(interposed.pattern, context.beside)
             between.append(Between(inner.part, inner.start, inner.end, interposed.wanted))
         tests = [] if pattern.condition is None else [pattern.condition]
         if context.within is not None and not left.is_bounded:
@@ -428,11 +494,12 @@ class _Compiler:
             pattern.origin,
         )
         part = System(sources=(), joinables=(join,))
-        return _Occurring(part, left.start, right.end, is_bounded=left.is_bounded)
+        occurring = _Occurring(part, left.start, right.end, is_bounded=left.is_bounded)
+        return self._with_members(occurring, (left, right))
 
     def _iterated(self, pattern: Iterated, context: _Context) -> _Occurring:
         occurring = self.occurrence(pattern.pattern, context)
-        run = Run(pattern.keys, pattern.measures, next(self.numbers))
+        run = Run(pattern.keys, pattern.measures, next(self.numbers), occurring.members)
         tests = [] if pattern.condition is None else [run.compared(pattern.condition)]
         if context.within is not None and not occurring.is_bounded:
             tests.append(_is_within(run.start, run.of_next(occurring.end), context.within))
@@ -444,7 +511,7 @@ class _Compiler:
             pattern.is_consecutive,
             pattern.origin,
         )
-        return _Occurring(part, run.start, run.end, is_bounded=occurring.is_bounded)
+        return _Occurring(part, run.start, run.end, is_bounded=occurring.is_bounded, members=run.members)
 
     def _hull(self, sides: Iterable[_Occurring], context: _Context) -> _Occurring:
         """Returns the joined occurrences, from the first begin to the last end."""
@@ -470,24 +537,24 @@ class _Compiler:
             part = System(sources=(), joinables=(left.part,), predicates=(Optional(other),))
         else:
             part = System(sources=(), joinables=(left.part, other))
-        return self.through_stream(_Occurring(part, left.start, left.end, is_momentary=True), context)
+        occurring = _Occurring(part, left.start, left.end, is_momentary=True)
+        return self.through_stream(self._with_members(occurring, (left, right)), context)
 
     def _either(self, branches: Sequence[_Occurring]) -> _Occurring:
         number = next(self.numbers)
         start, end = Variable(f"start {number}"), Variable(f"end {number}")
-        parts = [
-            System(
-                sources=(),
-                joinables=(branch.part,),
-                predicates=(Bind(start, branch.start), Bind(end, branch.end)),
-                consequences=(Select((*(name for name in visible(branch.part) if is_shown(name)), start, end)),),
-            )
-            for branch in branches
-        ]
+        members = None if branches[0].members is None else Variable(f"members {number}")
+        own = (start, end) if members is None else (start, end, members)
+        parts = []
+        for branch in branches:
+            values = (branch.start, branch.end, branch.members)
+            binds = tuple(Bind(name, value) for name, value in zip(own, values, strict=False) if value is not None)
+            shown = Select((*(name for name in visible(branch.part) if is_shown(name)), *own))
+            parts.append(System(sources=(), joinables=(branch.part,), predicates=binds, consequences=(shown,)))
         is_momentary = all(branch.is_momentary for branch in branches)
         is_bounded = all(branch.is_bounded for branch in branches)
         part = System(sources=(), joinables=(Union(tuple(parts)),))
-        return _Occurring(part, start, end, is_momentary, is_bounded)
+        return _Occurring(part, start, end, is_momentary, is_bounded, members)
 
     def _at_end(self, pattern: Occurrence, context: _Context) -> _Occurring:
         """Returns the occurrences of a pattern at their ends only. Those of a bounded one are stored no longer."""
@@ -501,13 +568,13 @@ class _Compiler:
         start = Variable(f"start {next(self.numbers)}")
         part = _without_within(occurring, behind, pattern.within - 1).part
         part = replace(part, predicates=(*part.predicates, Bind(start, occurring.start)))
-        momentary = _Occurring(part, start, occurring.end, is_momentary=True)
+        momentary = _Occurring(part, start, occurring.end, is_momentary=True, members=occurring.members)
         return self.through_stream(momentary, context, shift=pattern.within)
 
     def _absent(self, pattern: Occurrence, context: _Context, within: int) -> _Occurring:
         """Returns the occurrences of what must not lie in an interval of this length (integer ms)."""
         bounded = pattern if isinstance(pattern, Step) else Within(pattern, within)
-        return self.occurrence(bounded, replace(context, within=None))
+        return self.occurrence(bounded, replace(context.beside, within=None))
 
     def _within(self, pattern: Within, context: _Context) -> _Occurring:
         inner, is_own = context, pattern.within is not None
@@ -531,6 +598,56 @@ class _Compiler:
         if context.window is None or (not is_own and not occurring.is_momentary):
             return occurring
         return self.through_stream(occurring, context)
+
+
+class _StepRule:
+    """The rule that derives the stream of a step.
+
+    Attributes:
+        carried: The variables of the step in the facts of the stream.
+        rule: The rule, with plain names of variables.
+        arguments: The arguments of its facts.
+        digest: The name of the step: equal patterns have equal names, whatever their variables are called.
+    """
+
+    def __init__(self, body: System, number: int) -> None:
+        part = body if is_plain(body) else System(sources=(), joinables=(body,))
+        self.names = tuple(name for name in visible(part) if is_shown(name))
+        self.carried = _Carried(part, self.names, number)
+        self.rule, self.arguments = _with_plain_names(self.carried.part, self.carried.cells)
+        self.digest = sha256(repr((self.rule, self.arguments)).encode()).hexdigest()[:10]
+
+
+_Places = dict[Variable, int]
+
+
+def _shared(pattern: Occurrence) -> frozenset[Variable]:
+    """Returns variables that each occurrence of a step of a pattern binds, at one place in equal steps: occurrences
+    that differ in them are different, so that no match depends on those with another value."""
+    steps = list(_steps(pattern))
+    places: dict[str, _Places] = {}
+    for digest, own in steps:
+        before = places.setdefault(digest, own)
+        places[digest] = {name: place for name, place in own.items() if before.get(name) == place}
+    return frozenset.intersection(*(frozenset(own) for own in places.values()))
+
+
+def _steps(pattern: Occurrence) -> Iterator[tuple[str, _Places]]:
+    """Yields for each step of a pattern its name, and the places of its variables that have a value outside, too."""
+    match pattern:
+        case Step(body=body):
+            step = _StepRule(body, 0)
+            bound = bound_in(body)
+            yield step.digest, {name: place for place, name in enumerate(step.names) if name in bound}
+        case Seq(left=left, right=right) | Both(left=left, right=right) | Equals(left=left, right=right):
+            yield from (*_steps(left), *_steps(right))
+        case Either(branches=branches):
+            yield from (step for branch in branches for step in _steps(branch))
+        case Iterated(pattern=inner, keys=keys):
+            for digest, places in _steps(inner):
+                yield digest, {name: place for name, place in places.items() if name in keys}
+        case Without() | Followed() | Preceded() | Within() | Consumed():
+            yield from _steps(pattern.pattern)
 
 
 def _is_within(start: Variable, end: Variable, within: int) -> Call:

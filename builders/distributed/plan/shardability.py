@@ -17,6 +17,7 @@ from squall.plan import Node, Plan
 from squall.plan.operators import (
     AntiJoin,
     Cell,
+    Consume,
     DerivedStream,
     Distinct,
     Join,
@@ -103,7 +104,7 @@ class _SubjectAnalysis:
                 return _intersection(self._read_again(op, edge.node, subject_columns) for edge in node.inputs)
             case Join() | LeftJoin() | AntiJoin():
                 columns = _joined_columns(op, widths[0], *input_columns)
-            case Slice(keys=keys):
+            case Slice(keys=keys) | Consume(keys=keys):
                 columns = input_columns[0] if input_columns[0] & {*keys} else _NONE
             case Distinct(by=by):
                 columns = _intersection(input_columns) & frozenset(range(by))

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from squall.builders.runtime.operators import stateless
+from squall.builders.runtime.operators.consume import ConsumeOperator
 from squall.builders.runtime.operators.delta_index import Merging
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator, OccurrenceStreamOperator
 from squall.builders.runtime.operators.distinct import (
@@ -113,6 +114,8 @@ def make_operator(node: Node, plan: Plan, tuning: Tuning = DEFAULT_TUNING) -> Op
             return GroupOperator(op)
         case ops.Slice():
             return SliceOperator(op)
+        case ops.Consume():
+            return ConsumeOperator(op, tuning)
         case ops.TransitiveClosure():
             return TransitiveClosureOperator(tuning)
         case ops.Distinct(by=by):

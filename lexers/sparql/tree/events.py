@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from squall.errors import Origin
 from squall.lexers.sparql.tree.printing import iso_duration
-from squall.lexers.sparql.tree.sequences import StepName
+from squall.lexers.sparql.tree.sequences import Consumption, StepName
 from squall.model import Variable
 from squall.rdf import Term
 
@@ -84,15 +84,18 @@ class EventChain:
     Attributes:
         operands: The parts, one or more.
         within: The greatest time from begin to end (integer ms), or None.
+        consumption: In how many matches an event takes part, or None: in all that it fits.
     """
 
     operands: tuple[EventOperand, ...]
     within: int | None = None
+    consumption: Consumption | None = None
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         within = "" if self.within is None else f" WITHIN {iso_duration(self.within)}"
-        return f"{' SEQ '.join(map(str, self.operands))}{within}"
+        consumption = "" if self.consumption is None else f" {self.consumption}"
+        return f"{' SEQ '.join(map(str, self.operands))}{within}{consumption}"
 
 
 @dataclass(frozen=True)

@@ -228,6 +228,25 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class Consumption:
+    """In how many matches an occurrence takes part, ``CONSUME BY ?key`` or ``REUSE``.
+
+    Attributes:
+        is_consumed: Whether it takes part in one; otherwise in all that it fits.
+        keys: The variables for each combination of whose values it takes part in one; None: it takes part in one.
+    """
+
+    is_consumed: bool = True
+    keys: tuple[Variable, ...] | None = None
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        if not self.is_consumed:
+            return "REUSE"
+        return "CONSUME" if self.keys is None else f"CONSUME BY {' '.join(map(str, self.keys)) or '()'}"
+
+
+@dataclass(frozen=True)
 class Chain:
     """Occurrences one after the other, ``{ ... } SEQ { ... } WITHIN length`` (integer ms).
 
@@ -236,6 +255,7 @@ class Chain:
         preceded: What does not occur before, or None.
         followed: What does not occur behind, or None.
         within: The greatest time from begin to end, or None.
+        consumption: In how many matches an occurrence takes part, or None: in all that it fits.
     """
 
     first: Occurrence
@@ -243,6 +263,7 @@ class Chain:
     preceded: Absence | None = None
     followed: Absence | None = None
     within: int | None = None
+    consumption: Consumption | None = None
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -252,7 +273,7 @@ class Chain:
 
     def __str__(self) -> str:
         within = [] if self.within is None else [f"WITHIN {duration(self.within)}"]
-        parts = [self.preceded, self.first, *self.links, self.followed, *within]
+        parts = [self.preceded, self.first, *self.links, self.followed, *within, self.consumption]
         return " ".join(str(part) for part in parts if part is not None)
 
 

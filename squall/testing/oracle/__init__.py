@@ -39,6 +39,7 @@ from squall.testing.oracle.base import (
     BEGIN,
     SETTLED,
     Answer,
+    Consumed,
     Expected,
     History,
     Instant,
@@ -189,6 +190,7 @@ def _course(specs: Sequence[OutputSpec], events: Sequence[Event], static: Sequen
     event_times = {event.time for event in moving}
     course = _Course({}, set())
     since: Since = {}
+    consumed: Consumed = {}
     previous_acting: set[Acting] = set()
     steps_taken = 0
     while pending_times:
@@ -199,7 +201,7 @@ def _course(specs: Sequence[OutputSpec], events: Sequence[Event], static: Sequen
             deadline_times.discard(time)
             steps_taken = 0 if time <= max(event_times) else steps_taken
         read = {source: valid(source, stays, time) for source, stays in graphs.stays.items()}
-        instant = Instant(reported_time(time), read, since, history=history)
+        instant = Instant(reported_time(time), read, since, history=history, consumed=consumed)
         answers = model(strata, instant, specs, graphs.inserted(time))
         for part in temporals:
             history.setdefault(id(part), {})[instant.time] = held(part, instant)

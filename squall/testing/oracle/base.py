@@ -34,6 +34,8 @@ class Answer(NamedTuple):
 
 Since = dict[object, int]
 """Since when each solution that reads the time holds (integer ms), by its place in the program."""
+Consumed = dict[object, int]
+"""When each occurrence became part of a match (integer ms), behind the keys and the place in the program."""
 
 
 History = dict[int, dict[int, set[frozenset[tuple[Variable, Term]]]]]
@@ -45,6 +47,7 @@ class Instant:
 
     given: the values that replace variables inside an `Exists`.
     history: the solutions of the system in each `Temporal`, by the identity of the `Temporal`, at each earlier instant.
+    consumed: what matches have consumed, up to now.
     """
 
     time: int
@@ -54,6 +57,7 @@ class Instant:
     derived: set[Fact] = field(default_factory=set)
     given: Bindings = field(default_factory=dict)
     history: History = field(default_factory=dict)
+    consumed: Consumed = field(default_factory=dict)
 
     def start(self, solution: object) -> int:
         """Returns the time (integer ms) since which the solution holds."""

@@ -8,12 +8,14 @@ from typing import Any
 
 from squall import functions
 from squall.functions import values
+from squall.functions.consumption import members_of, preference
 from squall.functions.deadlines import time_operands
 from squall.model import (
     At,
     AtomPattern,
     Bind,
     Call,
+    Consumption,
     Erode,
     Exists,
     FactPattern,
@@ -51,7 +53,27 @@ def solutions_of(part: System, instant: Instant) -> list[Bindings]:
         solutions = _apply(predicate, solutions, graph, instant, (part, number))
     if part.grouping is not None:
         solutions = grouped(part.grouping, solutions, instant)
+    if part.consumption is not None:
+        solutions = _consuming(part.consumption, solutions, instant, part.name)
     return sliced(part, solutions, instant)
+
+
+def _consuming(part: Consumption, matches: list[Bindings], instant: Instant, place: str) -> list[Bindings]:
+    """Returns the matches that have their occurrences. What they consume holds from the next instant on."""
+
+    def preferred(match: Bindings) -> tuple[object, ...]:
+        members = members_of(match[part.members])
+        return *preference(_ms(match, part.start), members, part.steps), [match.get(name, "") for name in part.order]
+
+    accepted, now = [], set[object]()
+    for match in sorted(matches, key=preferred):
+        keys = tuple(match[key] for key in part.keys)
+        members = {(place, keys, member) for member in members_of(match[part.members])}
+        if not any(member in now or instant.consumed.get(member, instant.time) < instant.time for member in members):
+            now |= members
+            accepted.append(match)
+    instant.consumed.update(dict.fromkeys(now, instant.time))
+    return accepted
 
 
 def _joined(joinables: Iterable[Joinable], graph: set[Fact], instant: Instant) -> list[Bindings]:
