@@ -13,18 +13,25 @@ from squall.plan import Plan
 from squall.plan.fingerprint import ID_PREFIXES
 from squall.plan.operators import Operator, Scan
 from squall.planners.lowering.limits import check_size
+from squall.planners.lowering.plan_outputs import partitioned
 from squall.planners.lowering.rule_plans import Draft, Identity, Rows, finish, join, plan_in_written_order
+from squall.planners.passes.gate_steps import gate_steps
 
 
-def plan(system: System) -> Plan:
+def plan(system: System, gates: bool = True) -> Plan:
     """Plans each rule by itself, the most selective pattern first.
+
+    Args:
+        system: The system.
+        gates: Whether later steps of patterns over time wait for the earlier ones (`gate_steps`).
 
     Raises:
         PlannerError: The system cannot be planned.
     """
     check_size(system)
     draft = Draft(_numbering())
-    return finish(draft, system, plan_in_written_order(draft, system, body), "greedy")
+    written = finish(draft, system, plan_in_written_order(draft, system, body), "greedy")
+    return partitioned(gate_steps(written)) if gates else written
 
 
 def body(draft: Draft, joinables: Sequence[Joinable], rows_of: Callable[[Joinable], Rows]) -> Rows:

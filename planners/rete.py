@@ -78,6 +78,7 @@ from squall.planners.lowering.scope import Names, is_closed, mentioned, single_u
 from squall.planners.passes.bind_left_joins import bind_left_joins
 from squall.planners.passes.canonical_columns import canonical_columns
 from squall.planners.passes.eliminate_distinct import eliminate_distinct
+from squall.planners.passes.gate_steps import gate_steps
 from squall.planners.passes.join_by_equality import join_by_equality
 from squall.planners.passes.join_order import order_joins
 from squall.planners.passes.merge_matches import merge_matches
@@ -105,6 +106,7 @@ PASSES: tuple[Pass, ...] = (
     eliminate_distinct,  # duplicates stay where no consequence depends on them
     merge_matches,  # patterns that differ in a constant, and are united anyway, become one
     read_steps_directly,  # steps of patterns over time that look at one fact at a time need no derived stream
+    gate_steps,  # other steps are evaluated while what comes before them is open
 )
 
 

@@ -27,6 +27,10 @@ class Rewrite:
         """Adds a node to the new plan, and returns its id."""
         return self.draft.add(op, *inputs)
 
+    def add_as(self, id: str, op: Operator, *inputs: str) -> str:
+        """Adds a node of this id to the new plan, and returns the id."""
+        return self.draft.add(op, *inputs, id=id)
+
     def keep(self, node: Node) -> str:
         """Adds the old node, over the replacements of its inputs."""
         for edge in node.inputs:

@@ -9,6 +9,7 @@ from squall.explain import systems
 from squall.explain.words import edge_label, metrics_text, operator_label
 from squall.model import System
 from squall.plan import Node, Plan
+from squall.plan.gates import gated_inputs
 from squall.plan.node_metrics import PlanMetrics
 from squall.rdf.prefixes import header, prefixes, shorten, with_prefixes
 
@@ -60,6 +61,11 @@ def _lines(plan: Plan) -> Iterator[_Line]:
         if all(input.feedback for input in node.inputs):
             yield _Line("")
             yield from _tree(plan, node, drawn_ids)
+    waiting = [*gated_inputs(plan)]
+    if waiting:
+        yield _Line("")
+        yield _Line("later steps of patterns over time")
+        yield from (_Line(f"  {input}") for input in waiting)
 
 
 class _Branch(NamedTuple):

@@ -76,6 +76,9 @@ def operator_label(op: pps.Operator) -> str:
             return f"schedule at ${time} by {duration(tick)}"
         case pps.AntiJoin(on=on):
             return _join("anti join", on)
+        case pps.Gate(on=on):
+            agreeing = f" with {' and '.join(f'${opener} = ${column}' for column, opener in on)}" if on else ""
+            return f"gate, open while a row of input 2{agreeing} holds"
         case pps.Project(columns=columns):
             return f"project {_projected(columns) or 'no columns'}"
         case pps.ConstantFilter(column=column, term=term):

@@ -424,6 +424,28 @@ class Schedule(Temporal):
 
 
 @dataclass(frozen=True)
+class Gate(Traits):
+    """Outputs the rows of the first input that hold at an instant at which a row of the second one, the *opener*, has
+    begun before and still holds, and agrees with them on the columns ``on`` (row, opener).
+
+    It may output others, too: planners put it where these make no difference (`squall.plan.gates`), so that a step of
+    a pattern over time is evaluated only while it can still be a part of a match.
+    """
+
+    on: tuple[tuple[int, int], ...]
+
+    arity = (2, 2)
+    keeps_rows = append_only = True
+    whole_rows = False
+    stratified = (None, "waits for")
+    combines = 1
+
+    @property
+    def join_keys(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(zip(*self.on, strict=True)) or ((), ())
+
+
+@dataclass(frozen=True)
 class Union(Traits):
     """Outputs the rows of all inputs, as a bag. They have the same number of columns."""
 
@@ -887,9 +909,9 @@ class DerivedStream(Traits):
 
 
 Operator = (
-    Scan | Match | Join | MultiwayJoin | LeftJoin | AntiJoin | SequenceJoin | Iteration | Dilate | Erode | At | Schedule
-    | Union | Project | ConstantFilter | Filter | Extend | TableFunction | Unit | Distinct | Group | Slice | Consume
-    | TransitiveClosure | Construct | Select | Update | Sink | DerivedStream
+    Scan | Match | Join | MultiwayJoin | LeftJoin | AntiJoin | SequenceJoin | Iteration | Gate | Dilate | Erode | At
+    | Schedule | Union | Project | ConstantFilter | Filter | Extend | TableFunction | Unit | Distinct | Group | Slice
+    | Consume | TransitiveClosure | Construct | Select | Update | Sink | DerivedStream
 )  # fmt: skip
 
 

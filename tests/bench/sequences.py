@@ -1,10 +1,14 @@
 """A sequence of three steps for each of many keys, in process.
 
 python -m tests.bench.sequences [--events 200000] [--keys 100000] [--repeat 3] [--peer bytewax]
+python -m tests.bench.sequences --rules [--events 20000] [--keys 1000] [--within 1000]
 
 One event in a hundred begins a sequence. Each run is a process of its own; the table has the medians of CPU time, for a
 quarter of the events and for all of them, and the most memory. The events are in memory before the clock starts. The
 peer is an automaton for this one pattern, written by hand in bytewax.
+
+With `--rules` the second of two steps reads what three rules derive of the four facts of each other event, with gates
+in the plan (`squall.plan.gates`) and without.
 """
 
 from __future__ import annotations
@@ -16,11 +20,15 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import squall
+from squall.plan import Plan
+from squall.plan.gates import without_gates
 from squall.rdf import Event, Triple, iri
 
 EX = "http://example.org/"
@@ -29,6 +37,12 @@ QUERY = f"""
 PREFIX : <{EX}>
 SELECT ?key ?a ?b ?c FROM STREAM :events
 WHERE {{ {{ ?key :a ?a }} SEQ {{ ?key :b ?b }} SEQ {{ ?key :c ?c }} WITHIN {WITHIN}ms }}
+"""
+
+RULES = f"""@prefix : <{EX}> .
+[(?car :measures ?m) (?m :flow ?f) -> (?car :flows ?f)]
+[(?car :flows ?f) (?car :on ?key) -> (?key :hasFlow ?f)]
+[(?key :hasFlow ?f) (?key :lanes ?l) -> (?key :loaded ?f)]
 """
 
 
@@ -49,10 +63,37 @@ def events(count: int, keys: int) -> Iterator[Event]:
         yield Event(time_ms, (triple,), f"{EX}events")
 
 
+def events_for_rules(count: int, keys: int) -> Iterator[Event]:
+    """Yields an event for each ms: one fact that begins a sequence, or four that rules read."""
+    draw = random.Random(1)
+    for time_ms in range(count):
+        key, car, flow = f"k{draw.randrange(keys)}", f"car{time_ms}", f"m{time_ms}"
+        facts = [(car, "measures", flow), (flow, "flow", "f"), (car, "on", key), (key, "lanes", "two")]
+        if draw.random() < 0.01:
+            facts = [(key, "accident", "o")]
+        yield Event(time_ms, tuple(Triple(*(iri(EX + name) for name in fact)) for fact in facts), f"{EX}events")
+
+
 def run(count: int, keys: int) -> Figures:
     """Runs the query over so many events in this process."""
     plan = squall.plan(squall.compile(QUERY, lexer="ctsparql"))
-    stream = list(events(count, keys))
+    return _measured(plan, list(events(count, keys)))
+
+
+def run_with_rules(count: int, keys: int, within: int, gated: bool) -> Figures:
+    """Runs two steps, of which the second one reads what rules derive, over so many events in this process."""
+    query = f"""PREFIX : <{EX}> SELECT * FROM STREAM :events
+        WHERE {{ {{ ?key :accident ?x }} SEQ {{ ?key :loaded ?f }} WITHIN {within}ms }}"""
+    with TemporaryDirectory() as folder:
+        rules = Path(folder, "rules.jena")
+        rules.write_text(RULES)
+        system = squall.compile(query, lexer="ctsparql", rules=[str(rules)], window="ELEMENT")
+    plan = squall.plan(system)
+    return _measured(plan if gated else without_gates(plan), list(events_for_rules(count, keys)))
+
+
+def _measured(plan: Plan, stream: Sequence[Event]) -> Figures:
+    count = len(stream)
     for _ in squall.run(plan, stream[:1]):
         pass  # so that no import is measured
     before = time.process_time()
@@ -79,26 +120,37 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=100_000)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--peer", choices=["bytewax"])
+    parser.add_argument("--rules", action="store_true", help="the second step reads what rules derive")
+    parser.add_argument("--within", type=int, default=1000, help="the bound on the sequence with rules (ms)")
+    parser.add_argument("--ungated", action="store_true", help="with --alone and --rules: a plan without gates")
     parser.add_argument("--alone", action="store_true", help="run once, in this process, and print the figures as JSON")
     arguments = parser.parse_args()
+    count, keys = arguments.events, arguments.keys
     if arguments.alone:
-        print(json.dumps((run_peer if arguments.peer else run)(arguments.events, arguments.keys)))
+        if arguments.rules:
+            print(json.dumps(run_with_rules(count, keys, arguments.within, not arguments.ungated)))
+        else:
+            print(json.dumps((run_peer if arguments.peer else run)(count, keys)))
         return
-    systems = ["squall", *([arguments.peer] if arguments.peer else [])]
+    systems = {"squall": list[str]()}
+    if arguments.rules:
+        options = ["--rules", "--within", str(arguments.within)]
+        systems = {"squall": options, "squall, without gates": [*options, "--ungated"]}
+    elif arguments.peer:
+        systems[arguments.peer] = ["--peer", arguments.peer]
     print("| events | system | events/s of CPU time | MB | matches |")
     print("| ---: | --- | ---: | ---: | ---: |")
     for count in (arguments.events // 4, arguments.events):
-        rounds = [[_alone(count, arguments.keys, system) for system in systems] for _ in range(arguments.repeat)]
+        rounds = [[_alone(count, keys, options) for options in systems.values()] for _ in range(arguments.repeat)]
         for system, figures in zip(systems, zip(*rounds, strict=True), strict=True):
             rate, megabytes = median(each.rate for each in figures), median(each.megabytes for each in figures)
             print(f"| {count:,} | {system} | {rate:,.0f} | {megabytes:.0f} | {figures[0].matches:,} |")
 
 
-def _alone(count: int, keys: int, system: str) -> Figures:
+def _alone(count: int, keys: int, options: Sequence[str]) -> Figures:
     """Returns the figures of a run in a process of its own."""
     command = [sys.executable, "-m", "tests.bench.sequences", "--alone", "--keys", str(keys), "--events", str(count)]
-    command += [] if system == "squall" else ["--peer", system]
-    return Figures(*json.loads(subprocess.check_output(command)))
+    return Figures(*json.loads(subprocess.check_output([*command, *options])))
 
 
 if __name__ == "__main__":

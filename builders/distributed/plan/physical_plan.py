@@ -314,3 +314,14 @@ def _exchange_data(exchange: Exchange, partitioning: Partitioning | None) -> dic
     if partitioning == BROADCAST:
         return {"exchange": "broadcast"}
     return {"exchange": "hash", "columns": list(partitioning)} if partitioning else {"exchange": "single"}
+
+
+def unused_gates_text(gates: Sequence[str]) -> str:
+    """Describes the gates of a logical plan (`squall.plan.gates`), which distributed engines run without: a gate would
+    have to wait for the stage of its openers, and rows that it stops would have been shuffled to it."""
+    return f"\ngates are not used, so that each step is evaluated at each instant: {', '.join(gates)}" if gates else ""
+
+
+def unused_gates_data(gates: Sequence[str]) -> dict[str, Any]:
+    """Returns the same as JSON data."""
+    return {"unused_gates": list(gates)} if gates else {}

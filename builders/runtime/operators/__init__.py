@@ -28,6 +28,7 @@ from squall.builders.runtime.operators.distinct import (
     TransitiveClosureOperator,
 )
 from squall.builders.runtime.operators.event_time import GroupOperator, SliceOperator
+from squall.builders.runtime.operators.gate import GateOperator
 from squall.builders.runtime.operators.iteration import IterationOperator
 from squall.builders.runtime.operators.join import AntiJoinOperator, JoinOperator, LeftJoinOperator
 from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
@@ -98,6 +99,8 @@ def make_operator(node: Node, plan: Plan, tuning: Tuning = DEFAULT_TUNING) -> Op
             return LeftJoinOperator(op, (widths[0], widths[1]), append_only, merging_of(node, plan), tuning)
         case ops.AntiJoin():
             return AntiJoinOperator(op, widths[0], node.inputs[1].node not in plan.retractable, tuning)
+        case ops.Gate():
+            return GateOperator(op, tuning)
         case ops.Iteration():
             return IterationOperator(op, len(widths), tuning)
         case ops.SequenceJoin():

@@ -285,8 +285,8 @@ class _Pairing:
 
     def __init__(self, op: ops.SequenceJoin) -> None:
         self.op = op
-        self.cells_of = _cells(op.keep)
-        self.left_key, self.right_key = (_cells([pair[side] for pair in op.on]) for side in (LEFT, RIGHT))
+        self.cells_of = cells_getter(op.keep)
+        self.left_key, self.right_key = (cells_getter([pair[side] for pair in op.on]) for side in (LEFT, RIGHT))
         self.rights_are_instants = op.times[1] == op.times[2]
         is_plain = op.condition is None and not op.between and op.min_gap == 1 and op.max_gap is None
         self.supersedes = op.selection == "last" and self.rights_are_instants and is_plain
@@ -308,8 +308,8 @@ class _Interposed:
 
     def __init__(self, op: ops.Between) -> None:
         self.op = op
-        self.pair_key = _cells([column for column, _ in op.on])
-        self.own_key = _cells([column for _, column in op.on])
+        self.pair_key = cells_getter([column for column, _ in op.on])
+        self.own_key = cells_getter([column for _, column in op.on])
         self.rows: dict[Row, list[tuple[int, int]]] = {}
         """The (end, start) of each row, sorted."""
 
@@ -347,7 +347,7 @@ def time_of(term: str) -> int:
     return int(term[1 : term.index('"', 1)])
 
 
-def _cells(columns: Sequence[int]) -> Callable[[Sequence[Any]], Row]:
+def cells_getter(columns: Sequence[int]) -> Callable[[Sequence[Any]], Row]:
     """Returns the function that takes some columns of a row."""
     if not columns:
         return lambda row: ()
