@@ -232,6 +232,14 @@ def test_a_run_resumes_with_open_gates(many: int, rules: Path) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("compacts", [False, True])
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_an_open_gate_is_in_the_state(planner: str, compacts: bool) -> None:
+    plan = planned(query(f"{{ ?x :a ?w }} SEQ {JOIN} WITHIN 10ms"), planner)
+    batches = [[event] for event in stream("1 x a w", "2 o a w", "4 x b y", "4 y c z", "20 x b y", "20 y c z")]
+    assert [output.time for output in Moving(plan, compacts).outputs(batches, ())] == [4]
+
+
 @on_engines
 def test_engines_agree(builder: str, number: int) -> None:
     def law(pattern: str, events: list[Event], seed: int) -> Sequence[object]:

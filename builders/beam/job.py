@@ -188,9 +188,10 @@ class _Run:
         """Returns the input of workers, and the sources for which they count statements. The driver spools what workers
         cannot read."""
         sources = batches.sources if isinstance(batches, Sources) else ()
-        worker_sources = [source for source in sources if is_readable_by_workers(source)]
+        are_together = isinstance(batches, Sources) and batches.are_read_together
+        worker_sources = [source for source in sources if is_readable_by_workers(source) and not are_together]
         check_clock(batches, worker_sources)
-        driver_sources = [source for source in sources if not is_readable_by_workers(source)]
+        driver_sources = [source for source in sources if source not in worker_sources]
         driver_batches: Iterable[Sequence[Event]] = batches
         if isinstance(batches, Sources):
             driver_batches = Sources(driver_sources, batches.clock, batches.heartbeat) if driver_sources else ()

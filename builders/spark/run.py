@@ -201,7 +201,9 @@ class Run:
         """Describes the input. Spark reads what it can; the driver spools the rest: at once if it is bounded, else
         while the query runs."""
         sources = batches.sources if isinstance(batches, Sources) else ()
-        executor_source = executor_sources.chosen(self.spark, self.store, batches)
+        if isinstance(batches, Sources) and batches.are_read_together:
+            sources = ()
+        executor_source = executor_sources.chosen(self.spark, self.store, batches if sources else ())
         spark_sources = [source for source in sources if readable(source) or source is executor_source.source]
         check_clock(batches, spark_sources)
         counted_sources: list[Source | None] = [*spark_sources]

@@ -66,6 +66,11 @@ class Cursor:
         """
 
     @property
+    def is_ready(self) -> bool:
+        """Whether there is a buffered event that may be output."""
+        return bool(self.pending)
+
+    @property
     def is_silent(self) -> bool:
         """Whether the others do not wait for the source: it has ended, or had no events for too long."""
         return self.ended
@@ -110,6 +115,43 @@ class BoundedCursor(Cursor):
         while not self.pending and not self.ended:
             batch = None if stopped else next(self._batches, None)
             self.put(batch, self._tracked.current_offset())
+
+
+class FollowingCursor(BoundedCursor):
+    """A cursor over a source without an end, which has events up to the time of the last one of other sources.
+
+    Args:
+        tracked: The source.
+        leaders: The cursors over the other sources.
+    """
+
+    def __init__(self, tracked: TrackedSource, leaders: Sequence[Cursor]) -> None:
+        super().__init__(tracked)
+        self._leaders = leaders
+
+    @property
+    def _reach(self) -> int:
+        """The time (integer ms) up to which it follows the others."""
+        return max(leader.bound for leader in self._leaders)
+
+    @property
+    def is_ready(self) -> bool:
+        return bool(self.pending) and self.pending[0].time <= self._reach
+
+    @property
+    def watermark(self) -> int:
+        return min(super().watermark, self._reach)
+
+    def fill(self, stopped: bool) -> None:
+        for leader in self._leaders:
+            leader.fill(stopped)
+        super().fill(stopped)
+        if not self.is_ready and all(leader.ended and not leader.pending for leader in self._leaders):
+            self.pending.clear()
+            self.ended = True
+
+    def take(self, limit: int) -> list[Event]:
+        return super().take(min(limit, self._reach))
 
 
 class LiveCursor(Cursor):

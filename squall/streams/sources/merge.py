@@ -8,12 +8,12 @@ from typing import Any
 
 from squall import rdf
 from squall.contracts import DeadLetterLedger
-from squall.errors import ArgumentError
+from squall.errors import ArgumentError, UsageError
 from squall.rdf import ALWAYS, FOREVER, Event, Term
 from squall.streams.clock import Clock, EventClock
 from squall.streams.dead_letters import DeferredLedger, RunLedger
 from squall.streams.formats.event_json import event_of
-from squall.streams.sources.cursors import BoundedCursor, Cursor, LiveCursor, has_facts
+from squall.streams.sources.cursors import BoundedCursor, Cursor, FollowingCursor, LiveCursor, has_facts
 from squall.streams.sources.files import Acknowledging, PushesFilterDown, Source, Stoppable
 from squall.streams.sources.reader_threads import Inbox, ReaderThread, SourceOffset, TrackedSource
 from squall.streams.sources.reordering import ReorderingSource, original
@@ -66,6 +66,7 @@ class Sources:
     ) -> None:
         self.sources = _checked_sources(sources)
         self.clock = clock or EventClock()
+        _check_followers(self.sources, self.clock)
         self.heartbeat = heartbeat
         self.ledgers = ledgers
         self.stopped = False
@@ -186,6 +187,12 @@ class Sources:
     def removals(self) -> bool:
         """Whether any of them may retract facts."""
         return any(source.removals for source in self.sources)
+
+    @property
+    def are_read_together(self) -> bool:
+        """Whether one of them goes as far as the others have come (``tick:1s?from=0``), so that one process reads them
+        all."""
+        return any(map(follows_others, self.sources))
 
     @property
     def size(self) -> int | None:
@@ -352,10 +359,15 @@ class Sources:
 
     def _cursors(self, inbox: Inbox) -> Sequence[Cursor]:
         """Returns a cursor for each source, as its offset says."""
-        cursors = [
-            LiveCursor(number, tracked, inbox, self.clock) if tracked.source.live else BoundedCursor(tracked)
-            for number, tracked in enumerate(self._tracked)
-        ]
+        cursors: list[Cursor] = []
+        leaders: list[Cursor] = []
+        for number, tracked in enumerate(self._tracked):
+            if follows_others(tracked.source):
+                cursors.append(FollowingCursor(tracked, leaders))
+                continue
+            live = tracked.source.live
+            cursors.append(LiveCursor(number, tracked, inbox, self.clock) if live else BoundedCursor(tracked))
+            leaders.append(cursors[-1])
         for number, state in self._states.items():
             cursors[number].resume(SourceOffset("", state), map(event_of, state["pending"]), state["bound"])
         return cursors
@@ -423,6 +435,24 @@ def ends_with_others(source: Source) -> bool:
     return getattr(original(source), "ends_with_others", False)
 
 
+def follows_others(source: Source) -> bool:
+    """Returns whether a source goes as far as the others have come in event time (``tick:1s?from=0``)."""
+    return ends_with_others(source) and not source.live
+
+
+def _check_followers(sources: Sequence[Source], clock: Clock) -> None:
+    """Raises UsageError if a source has nothing to follow."""
+    for source in sources:
+        if follows_others(source):
+            hint = "say where it ends: `until=2026-01-01T00:00:00Z`; or leave `from` out, so that it is live"
+            if all(map(ends_with_others, sources)):
+                raise UsageError(f"`{source.uri}` has no end: there is no other source that it could follow", hint=hint)
+            if clock.stamps:
+                raise UsageError(
+                    f"`{source.uri}` follows event time, and events get the time of their arrival", hint=hint
+                )
+
+
 def _checked_sources(sources: Any) -> tuple[Source, ...]:
     """Returns sources as a tuple. Raises ArgumentError if they are none."""
     hint = "write `Sources([open_source(path)])`"
@@ -440,7 +470,7 @@ def _available(cursors: Sequence[Cursor]) -> tuple[list[Event], float | None]:
     first of them arrived, if that is known."""
     batch: list[Event] = []
     arrivals: list[float] = []
-    while ready := [cursor for cursor in cursors if cursor.pending]:
+    while ready := [cursor for cursor in cursors if cursor.is_ready]:
         first = min(ready, key=lambda cursor: cursor.pending[0].time)
         arrival = first.arrival
         events = first.take(min((cursor.limit for cursor in cursors if cursor is not first), default=FOREVER))

@@ -28,7 +28,8 @@ class TickSource:
 
     The one fact of the event at t is ``<urn:x-squall:tick> <urn:x-squall:at> "t"^^xsd:dateTime``.
 
-    With ``from`` and ``until`` (integer ms, or ISO 8601) it is bounded, and has the multiples in [from, until]. Without
+    With ``from`` and ``until`` (integer ms, or ISO 8601) it is bounded, and has the multiples in [from, until]. With
+    ``from`` alone it follows the other sources: it has the multiples up to the time of their last event. Without
     ``from`` it is live: each event comes when the system's clock has reached its time, until ``until`` or until the run
     is stopped. Without ``until`` it ends when all other sources of the run have ended, if there are any. A run that
     resumes gets the events that it has missed. Further options: ``stream`` (an IRI) and ``idle`` (ms).
@@ -54,13 +55,10 @@ class TickSource:
         self.period = _period(address)
         begin, end = _time(address, "from"), _time(address, "until")
         self.live = begin is None
-        if begin is not None and end is None:
-            hint = "say where it ends: `until=2026-01-01T00:00:00Z`; or leave `from` out, so that it is live"
-            raise UsageError(f"`{self.uri}` has no end: other sources do not end it", hint=hint)
         if begin is not None and end is not None and begin > end:
             raise UsageError(f"`{self.uri}` ends before it begins", hint="`from` has to be earlier than `until`")
         self.begin = None if begin is None else -(-begin // self.period) * self.period
-        self.ends_with_others = self.live and end is None
+        self.ends_with_others = end is None
         self.end = FOREVER - 1 if end is None else end
         self.earliest = ALWAYS if self.begin is None else self.begin
         self.idle = address.milliseconds("idle", 5000)
