@@ -17,7 +17,7 @@ import squall
 from squall.builders.distributed.plan.strategy import strategy_of
 from squall.builders.runtime.serde import pack_output, pack_outputs, unpack_output, unpack_outputs
 from squall.contracts import Options, Output
-from squall.errors import BuilderError, PlannerError, SinkError
+from squall.errors import BuilderError, PlannerError, SinkError, SquallError
 from squall.model import System, output_specs
 from squall.rdf import ALWAYS, Atom, Boolean, Event, Quad, Solution, Term, Triple, iri, literal
 from squall.streams import open_sink
@@ -354,3 +354,32 @@ def test_a_data_frame_has_a_column_for_the_change() -> None:
     assert sorted((row.time, row.change, row.subject) for row in frame.collect()) == sorted(
         (output.time, output.change, f"{E}{output.fact[0][1:-1].rpartition('/')[2]}") for output in EXPECTED
     )
+
+
+@pytest.mark.parametrize(("text", "lexer"), [
+    ("SELECT CHANGES ?s FROM NAMED WINDOW :w ON :in [RANGE PT2S STEP PT1S] { WINDOW :w { ?s ?p ?o } }", "rspql"),
+    ("REGISTER CHANGES :log AS SELECT ?s FROM NAMED WINDOW :w ON :in [RANGE PT2S STEP PT1S] { WINDOW :w { ?s ?p ?o } }",
+     "rspql"),
+    ("SELECT CHANGES ?s FROM NAMED STREAM :in [NOW-2 S SLIDE 1 S] { GRAPH :in { ?s ?p ?o } }", "sparqlstream"),
+])  # fmt: skip
+def test_a_query_asks_for_its_changes(text: str, lexer: str) -> None:
+    events = [Event(500, (Triple(iri("urn:a"), iri("urn:p"), iri("urn:o")),), "urn:in")]
+    prefixed = f"PREFIX : <urn:>\n{text}"
+    outputs = [(out.time, out.change) for out in squall.run(squall.plan(squall.compile(prefixed, lexer=lexer)), events)]
+    assert outputs == [(1000, "insert"), (3000, "delete")]
+    plain = squall.compile(prefixed.replace("CHANGES", "ISTREAM"), lexer=lexer, output="changes")
+    assert [(out.time, out.change) for out in squall.run(squall.plan(plain), events)] == outputs
+
+
+def test_a_stream_that_others_may_read_has_no_changes() -> None:
+    text = (
+        "PREFIX : <urn:>\nREGISTER STREAM :s AS CONSTRUCT CHANGES { ?s :q ?o } FROM NAMED WINDOW :w ON :in "
+        "[RANGE PT2S] { WINDOW :w { ?s ?p ?o } }"
+    )
+    with pytest.raises(SquallError, match="a stream that others may read has no deletions") as caught:
+        squall.compile(text, lexer="rspql")
+    assert ":2:" in str(caught.value)
+    nameless = text.replace("REGISTER STREAM :s AS ", "")
+    events = [Event(500, (Triple(iri("urn:a"), iri("urn:p"), iri("urn:o")),), "urn:in")]
+    outputs = list(squall.run(squall.plan(squall.compile(nameless, lexer="rspql")), events))
+    assert [out.change for out in outputs] == ["insert", "delete"]

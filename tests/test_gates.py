@@ -92,6 +92,14 @@ def test_matches_of_later_steps_go_through_gates(planner: str, pattern: str, key
     assert Counter(len(node.op.on) for node in gates if isinstance(node.op, Gate)) == Counter(keys)
 
 
+def test_a_match_that_has_the_key_in_two_columns_waits_for_any_opener() -> None:
+    pattern = "{ ?y :a ?w } SEQ { ?x :b ?y . ?y :b ?z } WITHIN 5ms"
+    plan = planned(query(pattern), "rete")
+    assert [node.op.on for node in plan.nodes if isinstance(node.op, Gate)] == [()]
+    events = stream("1 y a w", "3 x b y", "3 y b z", "9 x b y")
+    assert [output.time for output in squall.run(plan, events)] == [3]
+
+
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_rules_that_serve_a_later_step_alone_wait(planner: str, rules: Path) -> None:
     pattern = "{ ?y :a ?w } SEQ { ?y :hot ?z } WITHIN 10ms"
@@ -165,6 +173,8 @@ PATTERNS = (
     f"{{ {{ ?x :a ?w }} NOT {{ ?x :d ?v }} WITHIN 2ms }} SEQ {JOIN} WITHIN 6ms",
     f"{{ ?x :a ?w }} SEQ {{ {JOIN} SEQ {{ ?z :d ?v . ?z :e ?u }} }} WITHIN 6ms",
     f"{{ {{ ?x :a ?w }} AND {{ ?x :d ?v }} }} SEQ {JOIN} WITHIN 6ms",
+    "{ ?y :a ?w } SEQ { ?x :b ?y . ?y :b ?z } WITHIN 5ms",
+    "{ ?y :a ?w } SEQ { ?x :near ?y . ?y :near ?z } WITHIN 5ms",
     "{ ?y :a ?w } SEQ { ?y :hot ?z } WITHIN 4ms",
     "{ ?w :a ?y } SEQ { ?x :near ?y } SEQ { ?y :hot ?z } WITHIN 6ms",
     "{ ?x :near ?w } SEQ { ?y :hot ?z } WITHIN 4ms",

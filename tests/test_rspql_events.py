@@ -166,9 +166,10 @@ def test_refused(where: str, message: str, hint: str) -> None:
     assert re.search(r":2:\d+: translation error: ", str(caught.value))
 
 
-def test_matches_never_cease() -> None:
-    with pytest.raises(SquallError, match="a match never ceases to hold"):
-        squall.compile(f"{PREFIX}SELECT DSTREAM * {WINDOW} WHERE {{ {EVENTS} MATCH ?a SEQ ?b }}", lexer="rspql")
+@pytest.mark.parametrize("operator", ["DSTREAM", "CHANGES"])
+def test_matches_never_cease(operator: str) -> None:
+    with pytest.raises(SquallError, match=f"a match never ceases to hold(.|\n)*leave `{operator}` out"):
+        squall.compile(f"{PREFIX}SELECT {operator} * {WINDOW} WHERE {{ {EVENTS} MATCH ?a SEQ ?b }}", lexer="rspql")
 
 
 @pytest.mark.parametrize(

@@ -486,6 +486,9 @@ def test_windows_of_sparqlstream(text: str, window: q.Range) -> None:
         (rspql.lexer, "ASK {}", None),
         (sparqlstream.lexer, "SELECT RSTREAM ?a {}", q.Registration("RSTREAM", "")),
         (sparqlstream.lexer, "CONSTRUCT ISTREAM {} {}", q.Registration("ISTREAM", "")),
+        (rspql.lexer, "REGISTER Changes <o> AS ASK {}", q.Registration("CHANGES", "<o>")),
+        (rspql.lexer, "REGISTER STREAM changes AS SELECT * {}", q.Registration("STREAM", "changes")),
+        (sparqlstream.lexer, "SELECT CHANGES ?changes {}", q.Registration("CHANGES", "")),
     ],
 )
 def test_registrations(lexer: sparql.SparqlLexer, text: str, registration: q.Registration | None) -> None:

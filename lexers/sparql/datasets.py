@@ -62,7 +62,7 @@ class Datasets(Expressions):
 
         A query without a registration gets one without a name.
         """
-        kind = word(query, "ISTREAM", "DSTREAM", "RSTREAM")
+        kind = word(query, "ISTREAM", "DSTREAM", "RSTREAM", "CHANGES")
         if kind is None:
             return registration
         if registration is None:

@@ -17,7 +17,7 @@ from squall.rdf import iri_text, is_iri
 from squall.translators.sparql import sequences
 from squall.translators.sparql.datasets import clauses, of_query
 from squall.translators.sparql.named_events import with_pattern
-from squall.translators.sparql.outputs import output_of
+from squall.translators.sparql.outputs import check_changes, output_of
 from squall.translators.sparql.reasoning import Reasoning, reasoning_of_modes
 from squall.translators.sparql.state import Notes, State
 from squall.translators.sparql.updates import Updates
@@ -81,6 +81,7 @@ def _translated(statement: q.Statement, name: str, notes: Notes, is_graph_in_sco
         rules = updates.operation(body, name)
         return [*_relations(state), *rules]
     systems = updates.query(body, name, of_query(body, notes))
+    check_changes(statement, notes)
     spec = output_of(statement)
     stream = name if spec.is_stream else ""
     reasoning = _reasoning(statement, notes)

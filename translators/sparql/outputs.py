@@ -35,12 +35,12 @@ def output_of(statement: q.Statement) -> StatementOutput:
     step, SPARQL) has ISTREAM.
     """
     registration = statement.registration
-    streams = registration is not None and registration.kind != "QUERY"
+    streams = registration is not None and registration.kind not in ("QUERY", "CHANGES")
     is_stream = streams and isinstance(statement.body, q.ConstructQuery | q.DescribeQuery)
     report = CLOSE if registration is None or registration.period is None else Report("periodic", registration.period)
     if q.time_patterns(statement.body):
         return StatementOutput("rstream", report, is_stream)
-    if registration is not None and registration.kind in ("ISTREAM", "DSTREAM", "RSTREAM"):
+    if registration is not None and registration.kind in ("ISTREAM", "DSTREAM", "RSTREAM", "CHANGES"):
         return StatementOutput(registration.kind.lower(), report, is_stream)
     if q.stream_windows(statement.body):
         return StatementOutput("istream", report, is_stream)
@@ -52,6 +52,16 @@ def output_of(statement: q.Statement) -> StatementOutput:
         if _is_ordered(statement)
         else StatementOutput("istream", CLOSE, is_stream)
     )
+
+
+def check_changes(statement: q.Statement, notes: Notes) -> None:
+    """Refuses the changes of a derived stream, which has no deletions (decision 101)."""
+    registration = statement.registration
+    if registration is None or registration.kind != "CHANGES" or not registration.name:
+        return
+    if isinstance(statement.body, q.ConstructQuery | q.DescribeQuery):
+        hint = "leave the registration out, `CONSTRUCT CHANGES { ... }`; or name what the stream brings, `ISTREAM`"
+        notes.fail("a stream that others may read has no deletions, as `CHANGES` has", registration.origin, hint)
 
 
 def _is_ordered(statement: q.Statement) -> bool:

@@ -559,8 +559,8 @@ def _check_registration(registration: q.Registration, state: State) -> None:
     if registration.period is not None:
         hint = "leave `COMPUTED EVERY` out"
         state.notes.fail("a pattern over time is output at the instant at which it ends", registration.origin, hint)
-    if registration.kind == "DSTREAM":
-        hint = "leave `DSTREAM` out: each match is output once, when it ends"
+    if registration.kind in ("DSTREAM", "CHANGES"):
+        hint = f"leave `{registration.kind}` out: each match is output once, when it ends"
         state.notes.fail("a match never ceases to hold", registration.origin, hint)
 
 
