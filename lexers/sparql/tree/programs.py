@@ -16,8 +16,8 @@ class Registration:
     """The registration ``REGISTER kind name [COMPUTED EVERY period] AS``.
 
     Attributes:
-        kind: ``QUERY`` or ``STREAM``; in RSP-QL and SPARQLStream also an R2S operator, ``RSTREAM``, ``ISTREAM``, ``DSTREAM``
-            or ``CHANGES``.
+        kind: ``QUERY`` or ``STREAM``; in RSP-QL and SPARQLStream also an R2S operator, ``RSTREAM``, ``ISTREAM``,
+            ``DSTREAM`` or ``CHANGES``.
         name: A word, or the term of an IRI; ``""`` for ``SELECT ISTREAM`` without a registration.
         period: The period in integer ms, or None.
     """
