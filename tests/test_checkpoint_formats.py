@@ -124,7 +124,7 @@ def test_the_kinds_of_operator_states_never_change() -> None:
         "DeadlineOperator": "time-dependent",
         "TransitiveClosureOperator": "transitive-closure", "GroupOperator": "group", "SliceOperator": "slice",
         "SequenceJoinOperator": "sequence-join",
-        "IterationOperator": "iteration", "ConsumeOperator": "consume",
+        "IterationOperator": "iteration", "ConsumeOperator": "consume", "GateOperator": "gate",
         "UpdateOperator": "update", "InsertedFacts": "inserted-facts", "Links": "links",
         "TemporalOperator": "temporal", "DilateOperator": "temporal", "ErodeOperator": "temporal",
         "AtOperator": "temporal", "ScheduleOperator": "temporal",

@@ -252,6 +252,15 @@ ITERATION = package.compile(
     lexer="ctsparql",
 )
 ITERATION_PLAN = package.plan(ITERATION)
+GATED = package.compile(
+    """
+    PREFIX : <http://example.org/>
+    SELECT ?road ?car WHERE { { ?road :has :Ice } SEQ { ?car :on ?road ; :speed ?v } WITHIN 1m }
+    """,
+    lexer="ctsparql",
+)
+GATED_PLAN = package.plan(GATED)
+"""A step that waits for the one before it."""
 
 
 LARS = package.compile(
@@ -299,6 +308,7 @@ CONSUMPTION_PLAN = package.plan(CONSUMPTION)
         ("explain/lars-plan.txt", explain.text(LARS_PLAN)),
         ("explain/consumption.txt", explain.text(CONSUMPTION)),
         ("explain/consumption-plan.txt", explain.text(CONSUMPTION_PLAN)),
+        ("explain/gated-plan.txt", explain.text(GATED_PLAN)),
         ("explain/figures.txt", explain.text(PLAN, FIGURES)),
         ("explain/multiway-plan.txt", explain.text(MULTIWAY_PLAN, {"k": NodeMetric(2, 3, 5, joins=("k", "j"))})),
         ("explain/figures.mmd", explain.mermaid(PLAN, FIGURES)),
@@ -310,7 +320,7 @@ def test_golden(name: str, shown: str) -> None:
 
 
 def test_every_operator_is_in_a_golden_plan() -> None:
-    plans = (PLAN, QUERY_PLAN, MULTIWAY_PLAN, SEQUENCE_PLAN, ITERATION_PLAN, LARS_PLAN, CONSUMPTION_PLAN)
+    plans = (PLAN, QUERY_PLAN, MULTIWAY_PLAN, SEQUENCE_PLAN, ITERATION_PLAN, GATED_PLAN, LARS_PLAN, CONSUMPTION_PLAN)
     text = {type(node.op) for plan in plans for node in plan.nodes}
     assert text == set(get_args(pps.Operator))
 

@@ -283,7 +283,7 @@ class _Region:
 
 
 _DELAYED = "it is read later than it arrives, since an absence comes behind it"
-_DIRECT = "it reads facts one by one, and drops those that no left row is before"
+_DIRECT = "it reads facts one by one, without a join or a rule that could wait"
 _LASTING = "what it reads holds longer than an instant, and what opens later may need it"
 
 
