@@ -396,7 +396,15 @@ CASES = {
     ),
     "a sequence join whose rows never end": Case(
         ops.SequenceJoin, changed_input(lambda port, deltas: for_ever(deltas)),
-        in_sequence(within=2), "1 :a :p :b\n7 :b :q :c",
+        in_sequence(within=2), "1 :a :p :b\n6 :c :p :b\n7 :b :q :c",
+    ),
+    "a gate that never opens": Case(
+        ops.Gate, changed_input(lambda port, deltas: [] if port else deltas),
+        in_sequence(within=5), "1 :a :p :b\n3 :b :q :c",
+    ),
+    "a gate that closes at once": Case(
+        ops.Gate, changed_input(lambda port, deltas: [(*delta[:-2], delta[-3] + 1, 1) for delta in deltas]),
+        in_sequence(within=5), "1 :a :p :b\n3 :b :q :c",
     ),
     "an iteration that never goes on": Case(
         ops.Iteration, lambda op: setattr(op, "goes_on", lambda row, time: False), in_iteration(least=3), RISING

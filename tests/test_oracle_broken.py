@@ -27,6 +27,7 @@ from squall.plan.operators import (
     Distinct,
     Erode,
     Extend,
+    Gate,
     Group,
     Invoke,
     Iteration,
@@ -202,7 +203,7 @@ def test_a_broken_consumption_is_detected() -> None:
 
 def test_every_kind_is_broken() -> None:
     apart = {
-        Union, Unit, TransitiveClosure, ConstantFilter, DerivedStream, MultiwayJoin, SequenceJoin, Iteration, Consume,
+        Union, Unit, TransitiveClosure, ConstantFilter, DerivedStream, MultiwayJoin, SequenceJoin, Iteration, Consume, Gate,
     }  # fmt: skip
     apart |= {Dilate, Erode, At, Schedule}  # tests/test_lars.py
     assert BROKEN.keys() | apart == set(get_args(Operator))
