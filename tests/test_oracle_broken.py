@@ -203,7 +203,8 @@ def test_a_broken_consumption_is_detected() -> None:
 
 def test_every_kind_is_broken() -> None:
     apart = {
-        Union, Unit, TransitiveClosure, ConstantFilter, DerivedStream, MultiwayJoin, SequenceJoin, Iteration, Consume, Gate,
+        Union, Unit, TransitiveClosure, ConstantFilter, DerivedStream, MultiwayJoin, SequenceJoin, Iteration, Gate,
+        Consume,
     }  # fmt: skip
     apart |= {Dilate, Erode, At, Schedule}  # tests/test_lars.py
     assert BROKEN.keys() | apart == set(get_args(Operator))
