@@ -22,6 +22,7 @@ from squall.streams import DeadLetterFile, Sources, open_sink, open_source, open
 from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
 from squall.streams.formats.quintuples import QuintupleEncoder
 from squall.streams.formats.timestamps import moment
+from squall.streams.live import http
 from squall.testing import oracle
 from tests import in_memory
 from tests.conftest import Squall
@@ -137,6 +138,24 @@ def test_a_malformed_line_is_one_dead_letter(tmp_path: Path, text: str, options:
     events, dead_letters = read(tmp_path, Interval(A), text, Interval(B), options=options)
     assert [fact for event in events for fact in event.facts] == [A, B]
     assert dead_letters == [(2, MALFORMED[text], text)]
+
+
+def test_a_server_of_quintuples_has_no_other_format() -> None:
+    """The media type of a server does not replace the ending, since quintuples have none."""
+    source = open_source("http://127.0.0.1:1/x.nt5")
+    assert (source.format.name, source._is_format_open) == ("nt5", False)  # type: ignore[attr-defined]
+    assert not any(text.startswith("text/plain") for text in http._MEDIA_TYPES)
+
+
+def test_an_update_neither_reads_nor_writes_quintuples(tmp_path: Path, squall: Squall) -> None:
+    (tmp_path / "x.nt5").write_text(f"{Interval(A, 1, 2)}\n")
+    (tmp_path / "u.ru").write_text("INSERT DATA { <urn:a> <urn:p> <urn:b> }")
+    code, _, err = squall("update", f"{tmp_path}/u.ru", "--data", f"{tmp_path}/x.nt5")
+    assert code
+    assert "it is no data set" in err
+    code, _, err = squall("update", f"{tmp_path}/u.ru", "--output", f"{tmp_path}/y.nt5")
+    assert code
+    assert "cannot be written as `nt5`" in err
 
 
 # As validity

@@ -37,7 +37,7 @@ Quad = tuple[Term, Term, Term, Term | None]
 WRITABLE_FORMATS = tuple(
     format.name
     for format in FORMATS
-    if not (format.timed or format.binary or format.messages or format.records or format.name == "rdf")
+    if not (format.timed or format.binary or format.messages or format.records or format.tuples or format.name == "rdf")
 )
 """The formats in which a dataset can be written, by name. (RDF/XML has no names for many predicates.)"""
 

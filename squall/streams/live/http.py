@@ -54,7 +54,7 @@ _ENCODINGS = {"gzip": "gz", "x-gzip": "gz", "zstd": "zst"}
 _MEDIA_TYPES = tuple(
     f"{format.media_type};q=0.9"
     for format in FORMATS
-    if not (format.timed or format.removals or format.messages or format.binary or format.records)
+    if not (format.timed or format.removals or format.messages or format.binary or format.records or format.tuples)
 )
 """The media types that are accepted if the format is open."""
 
@@ -101,7 +101,7 @@ class HttpSource(MessageSource):
         format, self.compression = by_ending or (BY_NAME["nt"], "")
         check_library(format.name)
         check_installed(self.compression)
-        self._is_format_open = not (format.timed or format.removals or format.records)
+        self._is_format_open = not (format.timed or format.removals or format.records or format.tuples)
         self._has_ending = by_ending is not None
         return format
 
