@@ -362,6 +362,21 @@ class BuilderSuite(_Suite):
             3600000 :c :at "1970-01-01T01:00:00Z"^^xsd:dateTime"""
         assert not difference(((out.time, out.fact) for out in outputs), timed(expected))
 
+    @pytest.mark.parametrize(
+        ("op", "expected"),
+        [
+            (ops.Dilate(2), "1 :a :q 5\n7 :b :q 6"),
+            (ops.Dilate(2, 4), "4 :a :q 5\n8 :b :q 6"),
+            (ops.Erode(2), "3 :a :q 5\n9 :b :q 6"),
+            (ops.Schedule(1), "5 :a :q 5"),
+        ],
+    )
+    def test_validity_is_mapped_also_when_nothing_comes(
+        self, op: ops.Dilate | ops.Erode | ops.Schedule, expected: str
+    ) -> None:
+        plan = _ending(_read(), _match("m", 0, ":p", 1), _unary("w", op, "m", (0, 1)), _emit("w", 0, ":q", 1))
+        self.expect(plan, "1 :a :p 5\n7 :b :p 6", expected)
+
     @pytest.mark.parametrize("events", ["", "7 :x :p :y"])
     def test_unit_is_an_axiom(self, events: str) -> None:
         plan = _ending(Node("u", Unit()), _emit("u", ":a", ":q", ":b"))
