@@ -97,6 +97,14 @@ def test_what_has_no_meaning_is_refused_with_its_place(text: str, message: str |
     assert error.hint
 
 
+def test_a_prefix_without_a_declaration_is_refused_with_one() -> None:
+    with pytest.raises(SquallError) as caught:
+        squall.compile("x :- foo:b(X).", lexer="lars")
+    assert caught.value.message == "the prefix `foo:` is not declared"
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("declare it: `@prefix foo: <http://example.org/>.`")
+
+
 def test_all_errors_of_a_program_are_given_at_once() -> None:
     with pytest.raises(SquallError) as caught:
         squall.compile("p(X) :- q(Y).\np(X) :- q(X) always in [# 5].", lexer="lars")

@@ -53,7 +53,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def __init__(self, text: Text, prefixes: Mapping[str, str]) -> None:
         super().__init__()
         self.source = text
-        self.names = Names(text, "", {**PREFIXES, **prefixes})
+        self.names = Names(text, "", {**PREFIXES, **prefixes}, "@prefix {}: <{}>.")
         self.ticks: list[Length] = []
         self.anonymous = 0
 

@@ -21,12 +21,22 @@ _NAMESPACES = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}
 
 
 class Names:
-    """The prologue read so far, and the blank nodes of a text."""
+    """The prologue read so far, and the blank nodes of a text.
 
-    def __init__(self, text: Text, base: str, prefixes: Mapping[str, str]) -> None:
+    Args:
+        text: The text.
+        base: Its base IRI.
+        prefixes: The prefixes that it may use without declaring them.
+        declaration: How its language declares a prefix and its IRI, for hints.
+    """
+
+    def __init__(
+        self, text: Text, base: str, prefixes: Mapping[str, str], declaration: str = "PREFIX {}: <{}>"
+    ) -> None:
         self.text = text
         self.base = base
         self.prefixes = dict(prefixes)
+        self.declaration = declaration
         self.unknown: set[str] = set()
         labels = {label.rstrip(".") for label in _LABEL.findall(text.text)}
         self.labels = (label for number in count() if (label := f"b{number}") not in labels)
@@ -44,7 +54,7 @@ class Names:
         if prefix not in self.unknown:
             self.unknown.add(prefix)
             namespace = _NAMESPACES.get(prefix, "http://example.org/")
-            hint = declaration_hint(prefix, self.prefixes, f"PREFIX {prefix}: <{namespace}>", namespace)
+            hint = declaration_hint(prefix, self.prefixes, self.declaration.format(prefix, namespace), namespace)
             self.text.fail(f"the prefix `{prefix}:` is not declared", origin, hint)
         return iri(token_text)
 
