@@ -254,12 +254,13 @@ def test_a_fact_holds_at_its_time_if_its_body_does_then() -> None:
 
 
 def test_what_has_held_by_its_time_stays_although_the_rest_is_retracted() -> None:
-    made = operator(ops.Schedule(0))
-    made.apply(0, [(*ROW, 1, 9, 1)])
-    assert made.advance(1) == [(*ROW, 5, 6, 1)]
-    made.expire(3)
-    assert made.apply(0, [(*ROW, 3, 9, -1)]) == []
-    assert made.advance(4) == []
+    made = operator(ops.Schedule(0, 100))
+    made.apply(0, [(*ROW, start, start + 1, 1) for start in range(1, 19, 2)])
+    made.apply(0, [(*ROW, 20, 30, 1)])
+    assert made.advance(20) == [(*ROW, 500, 600, 1)]
+    made.expire(20)
+    assert made.apply(0, [(*ROW, 20, 30, -1)]) == []
+    assert made.advance(40) == []
 
 
 def test_what_has_ended_counts_for_as_long_as_the_window_is() -> None:
