@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall import explain
+from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.local.job import IteratorJob
 from squall.builders.runtime.operators.gate import OPENERS, ROWS, GateOperator
 from squall.contracts import Options, Output
@@ -152,6 +153,13 @@ def test_engines_run_without_gates_and_say_so(builder: str) -> None:
     assert "gate-" not in body
     assert job.as_data()["unused_gates"] == list(gates_of(plan))  # type: ignore[attr-defined]
     assert not gates_of(without_gates(plan))
+
+
+def test_no_physical_plan_has_gates() -> None:
+    """Engines of users do not know of them."""
+    plan = planned(query(f"{{ ?x :a ?w }} SEQ {JOIN} WITHIN 10ms"), "rete")
+    assert gates_of(plan)
+    assert not gates_of(physical_plan(plan).plan)
 
 
 # The answer
