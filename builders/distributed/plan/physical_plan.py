@@ -41,7 +41,7 @@ from squall.builders.runtime.multiway_join import multiway_join_lines
 from squall.builders.runtime.operators import make_output_operator
 from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.plan import Plan
-from squall.plan.gates import without_gates
+from squall.plan.gates import gates_of, without_gates
 from squall.plan.operators import DerivedStream, MultiwayJoin, Sink, windows_of
 from squall.plan.term_creation import recursive_creations
 
@@ -227,7 +227,8 @@ def physical_plan(
         skewed_keys: the keys whose rows are split over all tasks, by input.
         in_one_job: whether the engine runs all input as one job, in which no stage can be iterated.
     """
-    plan = without_gates(plan)
+    if gates_of(plan):
+        plan = without_gates(plan)
     partitionings = partitionings_of(plan, broadcast_inputs, skewed_keys)
     if in_one_job:
         partitionings |= gathered_recursions(plan, exchanges_of(plan, partitionings))
