@@ -51,7 +51,7 @@ def hold_by_enumeration(lexer: str, queries: st.SearchStrategy[Drawn], planner: 
         assert matches([(out.time, out.fact) for out in outputs]) == expected(query.pattern, events)
         return outputs
 
-    hold_with_outputs(law, many, 0.15, query=queries, events=events_strategy())
+    hold_with_outputs(law, many, 0.1, query=queries, events=events_strategy())
 
 
 def hold_on_engine(lexer: str, queries: st.SearchStrategy[Drawn], builder: str, number: int) -> None:
@@ -62,7 +62,7 @@ def hold_on_engine(lexer: str, queries: st.SearchStrategy[Drawn], builder: str, 
         assert matches([(out.time, out.fact) for out in outputs]) == expected(query.pattern, events)
         return list(outputs) if builder == "in memory" else [law]
 
-    hold_with_outputs(law, number, 0.15, query=queries, events=events_strategy(), seed=st.integers(0, 1000))
+    hold_with_outputs(law, number, 0.1, query=queries, events=events_strategy(), seed=st.integers(0, 1000))
 
 
 def in_streams(events: list[Event]) -> list[Event]:
