@@ -115,6 +115,7 @@ def test_a_repeated_bundle_outputs_once(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(dead_letters) == 2
 
 
+@pytest.mark.more
 def test_rows_are_processed_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
     from squall.builders.beam import files
 

@@ -104,6 +104,7 @@ def test_an_unbounded_read_reads_entries_as_they_arrive(
     assert [tuple(row) for row, _ in result] == rows(1, 2, 3, 4, 5)
 
 
+@pytest.mark.more
 def test_topics_have_their_partitions_read_apart() -> None:
     pytest.importorskip("confluent_kafka")
     from tests.test_live_kafka import Cluster

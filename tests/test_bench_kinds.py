@@ -29,6 +29,7 @@ def test_the_product_has_what_a_kind_patches(name: str) -> None:
             stack.enter_context(context)
 
 
+@pytest.mark.more
 def test_another_answer_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def wrong(self: object, port: int, deltas: object) -> list[object]:
         return []

@@ -133,8 +133,8 @@ class Page:
 LONG_PAGES = {
     "architecture.md", "beam.md", "check.md", "cli.md", "durable.md", "extending.md", "index.md", "iterator.md",
     "live.md", "reading.md", "rulesets.md", "semantics.md", "spark.md", "streams.md", "tutorial.md",
-    "gallery/access-log.md", "gallery/digital-twin.md", "gallery/iot-alarm.md",
-    "gallery/sessions.md", "gallery/unit-tests.md",
+    "planning.md", "gallery/access-log.md", "gallery/digital-twin.md", "gallery/iot-alarm.md",
+    "gallery/sessions.md", "gallery/unit-tests.md", "gallery/valid-time.md",
     "guides/data-that-are-not-rdf.md", "guides/from-c-sparql.md", "guides/from-flink-sql.md",
     "guides/from-jena-rules.md", "guides/ontology-over-a-stream.md", "guides/patterns-over-time.md",
     "languages/ctsparql.md", "languages/epsparql.md", "languages/jena.md", "languages/owl.md",

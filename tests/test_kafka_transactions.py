@@ -246,6 +246,7 @@ def test_retriable_errors_are_retried(connect: Connect, faults: list[Fault], why
     assert next(cluster.faults, None) is None
 
 
+@pytest.mark.more
 def test_who_has_been_replaced_writes_nothing_over_the_wire() -> None:
     """The test uses the real client; nobody sees the open transaction of a killed process."""
     with KafkaBroker().running() as cluster:

@@ -229,6 +229,7 @@ def test_a_message_has_a_deduplication_key(cluster: Cluster, transactional: str)
     }
 
 
+@pytest.mark.more
 def test_a_run_with_a_checkpoint_commits_transactions(cluster: Cluster, tmp_path: Path, squall: Squall) -> None:
     (tmp_path / "p.jena").write_text("@prefix : <http://example.org/> .\n[(?a :p ?b) -> (?b :q ?a)]")
     for number in (1, 2):
@@ -269,6 +270,7 @@ def test_no_more_than_the_buffer_is_a_batch(cluster: Cluster) -> None:
     assert numbers == list(range(50))
 
 
+@pytest.mark.more
 def test_no_broker_is_an_error() -> None:
     address = parse(f"kafka://127.0.0.1:{brokers.free_port()}/t?format=nt", "-")
     with pytest.raises(SourceError, match="cannot be read"):

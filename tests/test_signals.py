@@ -166,6 +166,7 @@ with stop_on_signal(cast(Any, Ended()), print, drain_timeout_s=0.05, exit_timeou
 """
 
 
+@pytest.mark.more
 def test_the_kernel_ends_a_process_in_which_no_thread_can_run() -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(squall.__file__).parent.parent)}
     stubborn = subprocess.run([sys.executable, "-c", STUBBORN], env=environment, timeout=60, check=False)

@@ -185,6 +185,7 @@ def test_workers_read_the_files_of_a_micro_batch_by_themselves(tmp_path: Path, p
     assert not passed_on
 
 
+@pytest.mark.more
 @pytest.mark.usefixtures("one_file_per_batch")
 @pytest.mark.parametrize(("names", "most"), [(["one", "two"], 1000), (["one"], 0)], ids=["of two sources", "many"])
 def test_lines_of_files_come_from_spark_where_these_are(
@@ -219,6 +220,7 @@ def test_a_key_may_have_half_of_all_rows(tmp_path: Path) -> None:
     assert len(result) > 50 * 49
 
 
+@pytest.mark.more
 def test_a_restart_resumes_from_the_checkpoint(tmp_path: Path) -> None:
     options = Options(checkpoint=tmp_path / "checkpoint")
     write(tmp_path / "in", [(1, triple("ann", "parent", "bob"))], files=1)
@@ -246,6 +248,7 @@ def test_of_a_file_that_cannot_be_read_nothing_is_seen(tmp_path: Path, content: 
     assert [list(events) for events in heads(inputs)] == [[]]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("most", [None, "0"])
 def test_the_static_side_of_a_join_goes_to_all_tasks(tmp_path: Path, most: str | None) -> None:
     """It is broadcast as long as it is small, also where streams add to it later, in another run."""
@@ -305,6 +308,7 @@ def test_a_vocabulary_goes_to_all_tasks_though_rules_and_streams_add_to_it(tmp_p
     assert len(results) > 150
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("share", [None, "0"])
 def test_a_skewed_key_is_split_over_tasks(tmp_path: Path, share: str | None) -> None:
     """The key is found when the run begins. A run that resumes from its checkpoint keeps it, and does not split keys
@@ -338,6 +342,7 @@ def test_a_skewed_key_is_split_over_tasks(tmp_path: Path, share: str | None) -> 
     assert (tmp_path / "checkpoint" / "skewed_keys.json").exists() is (share is None)
 
 
+@pytest.mark.more
 def test_a_checkpoint_may_have_any_name(tmp_path: Path) -> None:
     """Spark reads a path as a pattern, and Hadoop decodes no escapes."""
     folder = tmp_path / "a b, {c} [d]%20^"
@@ -483,6 +488,7 @@ NOTED = """
 """
 
 
+@pytest.mark.more
 def test_a_restart_knows_when_the_first_run_began(tmp_path: Path) -> None:
     """Outputs of time functions over static data are retracted with the time of the first run."""
     plan = squall.plan(replace(squall.compile(NOTED, lexer="jena"), output="dstream"))
@@ -562,6 +568,7 @@ def test_late_statements_go_to_the_ledger(tmp_path: Path) -> None:
     assert "its time 4 has passed" in (tmp_path / "lost.ndjson").read_text()
 
 
+@pytest.mark.more
 def test_a_dead_letter_has_its_line_number_in_every_split(tmp_path: Path) -> None:
     from squall.builders.spark import session
 
@@ -752,6 +759,7 @@ def test_a_run_may_be_closed_before_its_end() -> None:
     assert list(squall.run(plan, [], builder="spark")) == []
 
 
+@pytest.mark.more
 def test_outputs_that_were_not_read_are_not_committed(tmp_path: Path) -> None:
     program = "@prefix : <http://example.org/>.\n(?a :p ?b) -> (?b :q ?a)."
     options = Options(checkpoint=tmp_path / "checkpoint")

@@ -78,6 +78,7 @@ def test_bounded_input_gives_a_batch_dataframe(plan: Any, spark: Any) -> None:
     ]
 
 
+@pytest.mark.more
 def test_a_value_of_another_type_is_a_clear_error(plan: Any) -> None:
     """Spark reports it where the DataFrame is used."""
     from pyspark.errors import PySparkException
@@ -88,6 +89,7 @@ def test_a_value_of_another_type_is_a_clear_error(plan: Any) -> None:
         to_dataframe(plan, [EDGES], typed={"a": "int"}).collect()
 
 
+@pytest.mark.more
 def test_a_dataframe_may_have_timestamps_graphs_and_a_stream(spark: Any) -> None:
     from squall.builders.spark import FrameSource, to_dataframe
 
@@ -106,6 +108,7 @@ def test_a_dataframe_may_have_timestamps_graphs_and_a_stream(spark: Any) -> None
     assert in_graphs == [("http://example.org/s", "1", 8000), ("urn:g", "1", 8000)]
 
 
+@pytest.mark.more
 def test_a_row_that_is_no_triple_goes_to_the_ledger(plan: Any, spark: Any, tmp_path: Path) -> None:
     from squall.builders.spark import FrameSource, to_dataframe
 

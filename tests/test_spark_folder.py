@@ -193,6 +193,7 @@ def test_outputs_of_a_single_task_are_not_shuffled_to_be_sorted(
     assert frame.count() == files
 
 
+@pytest.mark.more
 def test_each_batch_is_written_exactly_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch whose commit was lost is processed again, but not output again. Files of others are not changed."""
     (tmp_path / "in").mkdir()

@@ -252,6 +252,7 @@ def test_lists_of_the_data_are_data() -> None:
     assert list(squall.run(squall.plan(compiled("?x a :Animal")), events))
 
 
+@pytest.mark.more
 def test_names_of_the_schema_must_not_come_to_be_equal() -> None:
     """The key makes two individuals equal; that two classes are equal would change the schema."""
     plan = squall.plan(compiled("?x a :D", KEY))
