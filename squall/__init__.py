@@ -350,8 +350,8 @@ def query(
     static_events = _static_events(static)
     if not addresses:
         return run(query_plan, cast(Iterable[Event], sources), builder, static_events, options)
-    opened = streams.Sources([streams.open_source(address) for address in addresses])
-    return Results(build(query_plan, builder, options).run(opened, arguments.checked_static(static_events)))
+    inputs = streams.Sources([streams.open_source(address) for address in addresses])
+    return Results(build(query_plan, builder, options).run(inputs, arguments.checked_static(static_events)))
 
 
 def _static_events(static: Any) -> Iterable[Event]:
@@ -392,7 +392,7 @@ def arun(
     job = build(plan, builder, options)
 
     def run_batches(batches: Iterable[Sequence[Event]]) -> Iterator[Output[Any]]:
-        checked = (tuple(arguments.checked(batch)) for batch in batches)
-        return job.run(checked, arguments.checked_static(static))
+        checked_batches = (tuple(arguments.checked(batch)) for batch in batches)
+        return job.run(checked_batches, arguments.checked_static(static))
 
     return asynchronous.outputs(run_batches, events)

@@ -9,7 +9,7 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
-from squall.contracts import Interval, Options
+from squall.contracts import HasDigests, Interval, Options
 from squall.errors import ArgumentError
 from squall.model import Report, System
 from squall.model.windows import Window
@@ -175,7 +175,12 @@ def checked(events: Iterable[Event]) -> Iterator[Event]:
 
 
 def checked_static(events: Iterable[Event]) -> Iterable[Event]:
-    """Returns events of static data, each checked (`check_events`): a list or tuple at once, others as they come."""
+    """Returns events of static data, each checked (`check_events`): a list or tuple at once, others as they come.
+
+    What a source has read needs no check, and stays what a checkpoint recognises by its digests.
+    """
+    if isinstance(events, HasDigests):
+        return events
     checked_events = _checked_static(events)
     if not isinstance(events, list | tuple):
         return checked_events

@@ -33,9 +33,9 @@ async def outputs(run: Run, events: AsyncIterable[Event] | Iterable[Event]) -> A
                 yield output
         finally:
             feed.cancel()
-            closed = thread.submit(results.close) if hasattr(results, "close") else None
-            if closed is not None:
-                await asyncio.shield(asyncio.wrap_future(closed))
+            ending = thread.submit(results.close) if hasattr(results, "close") else None
+            if ending is not None:
+                await asyncio.shield(asyncio.wrap_future(ending))
             await feed.close()
 
 

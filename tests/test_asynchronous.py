@@ -63,15 +63,15 @@ def test_outputs_are_those_of_a_run(is_asynchronous: bool) -> None:
 def test_an_event_is_taken_when_the_outputs_before_it_were_asked_for() -> None:
     async def counts() -> list[tuple[int, int]]:
         producer = Producer(EVENTS)
-        seen = []
+        pairs = []
         async for output in squall.arun(PLAN, producer()):
             await asyncio.sleep(0.01)
-            seen.append((output.time, producer.taken))
-        return seen
+            pairs.append((output.time, producer.taken))
+        return pairs
 
-    seen = finish(counts())
-    assert len(seen) == 10
-    assert all(taken <= time + 1 for time, taken in seen)
+    pairs = finish(counts())
+    assert len(pairs) == 10
+    assert all(count <= time + 1 for time, count in pairs)
 
 
 def test_a_reader_that_ends_ends_the_run() -> None:

@@ -64,11 +64,11 @@ class TestHfcLexer(LexerSuite):
 
 def test_a_rule_has_tuples_tests_and_actions() -> None:
     text = '?x <urn:p> ?y "1"\n->\n?z <urn:q> ?x\n@test\n?x != ?y\nDTLess ?x "2"\n@action\n?z = MakeUri ?x\n'
-    one, two = literal("1"), literal("2")
+    first, second = literal("1"), literal("2")
     assert read(text) == (
         Rule(
-            "", (Tuple((X, P, Y, one)),), (Tuple((Z, Q, X)),),
-            (Comparison(X, Y, False), Call("DTLess", (X, two))), (Action(Z, Call("MakeUri", (X,))),),
+            "", (Tuple((X, P, Y, first)),), (Tuple((Z, Q, X)),),
+            (Comparison(X, Y, False), Call("DTLess", (X, second))), (Action(Z, Call("MakeUri", (X,))),),
         ),
     )  # fmt: skip
 
@@ -276,8 +276,8 @@ def check_paths(rows: Sequence[Row], outputs: Iterable[object]) -> None:
     derived = [fact.arguments for fact in outputs if isinstance(fact, Atom)]
     for time in range(7):
         holding = {(x, z) for x, _, z, begin, end in derived if begin <= date_time(time) <= end}
-        given = {(x, z) for x, _, z, begin, end in rows if begin <= time <= end}
-        assert holding | given == set(paths(rows, time)), time
+        facts = {(x, z) for x, _, z, begin, end in rows if begin <= time <= end}
+        assert holding | facts == set(paths(rows, time)), time
 
 
 @examples(100)

@@ -155,9 +155,9 @@ def operator(op: ops.Temporal) -> TemporalOperator:
     scan, match = Node("scan", ops.Scan(Source(removals=True))), Node("match", ops.Match(cells), (Input("scan"),))
     node = Node("it", cast(ops.Operator, op), (Input("match"),))
     facts, sink = Node("facts", ops.Construct(cells), (Input("it"),)), Node("sink", ops.Sink(), (Input("facts"),))
-    made = make_operator(node, Plan((scan, match, node, facts, sink)))
-    assert isinstance(made, TemporalOperator)
-    return made
+    instance = make_operator(node, Plan((scan, match, node, facts, sink)))
+    assert isinstance(instance, TemporalOperator)
+    return instance
 
 
 def output_at(deltas: Sequence[Delta], instant: int, op: ops.Temporal) -> object:
@@ -187,20 +187,20 @@ def test_an_operator_gives_what_its_definition_says(name: str, many: int) -> Non
                 steps.append((start + cut, (*ROW, start + cut, end, -1)))
                 end = start + cut
             held.update(range(start, end))
-        made, logged, deltas = operator(op), [], list[Delta]()
-        made.enable_changelog()
+        instance, log, deltas = operator(op), [], list[Delta]()
+        instance.enable_changelog()
         for now in INSTANTS:
             for time, delta in sorted(steps):
                 if time == now:
-                    deltas += made.apply(0, [delta])
-            deltas += made.advance(now)
-            logged += [item for slot, items in made.drain_changelog() for item in items if slot == 0]
-            made.expire(now)
+                    deltas += instance.apply(0, [delta])
+            deltas += instance.advance(now)
+            log += [item for slot, items in instance.drain_changelog() for item in items if slot == 0]
+            instance.expire(now)
             if now == resumes:
-                made = operator(op)
-                made.resume_at(now)
-                made.restore(0, logged)
-                made.enable_changelog()
+                instance = operator(op)
+                instance.resume_at(now)
+                instance.restore(0, log)
+                instance.enable_changelog()
             assert output_at(deltas, now, op) == definition(held, now), f"at {now}, after {deltas}"
 
     span = st.tuples(st.integers(0, 8), st.integers(1, 6), st.integers(1, 5), st.booleans())
@@ -208,69 +208,69 @@ def test_an_operator_gives_what_its_definition_says(name: str, many: int) -> Non
 
 
 def test_rows_without_an_end_are_listed_as_time_passes() -> None:
-    made = operator(ops.At(0))
-    assert made.apply(0, [(*ROW, 3, FOREVER, 1)]) == []
-    assert made.next_time == 3
-    assert [delta[1] for delta in made.advance(5)] == [integer(3), integer(4), integer(5)]
-    assert made.next_time == 6
+    instance = operator(ops.At(0))
+    assert instance.apply(0, [(*ROW, 3, FOREVER, 1)]) == []
+    assert instance.next_time == 3
+    assert [delta[1] for delta in instance.advance(5)] == [integer(3), integer(4), integer(5)]
+    assert instance.next_time == 6
     with pytest.raises(BuilderError, match="holds for ever behind the end of the input"):
-        made.advance(FOREVER - 1)
+        instance.advance(FOREVER - 1)
 
 
 def test_what_begins_later_is_processed_then() -> None:
-    made = operator(ops.Dilate(2))
-    assert made.apply(0, [(*ROW, 3, 4, 1)]) == []
-    assert made.advance(2) == []
-    assert made.next_time == 3
-    assert made.advance(3) == [(*ROW, 3, 6, 1)]
+    instance = operator(ops.Dilate(2))
+    assert instance.apply(0, [(*ROW, 3, 4, 1)]) == []
+    assert instance.advance(2) == []
+    assert instance.next_time == 3
+    assert instance.advance(3) == [(*ROW, 3, 6, 1)]
     assert operator(ops.Erode(2)).apply(0, [(*ROW, ALWAYS, FOREVER, 1)]) == []
 
 
 def test_what_begins_later_does_so_in_a_run_that_resumes() -> None:
-    made = operator(ops.Dilate(2))
-    made.enable_changelog()
-    made.apply(0, [(*ROW, 1, 2, 1), (*ROW, 6, 7, 1)])
-    made.advance(3)
-    ((slot, logged),) = made.drain_changelog()
+    instance = operator(ops.Dilate(2))
+    instance.enable_changelog()
+    instance.apply(0, [(*ROW, 1, 2, 1), (*ROW, 6, 7, 1)])
+    instance.advance(3)
+    ((slot, log),) = instance.drain_changelog()
     resumed = operator(ops.Dilate(2))
     resumed.resume_at(3)
-    resumed.restore(slot, logged)
+    resumed.restore(slot, log)
     assert resumed.next_time == 6
     assert resumed.advance(3) == []
     assert resumed.advance(6) == [(*ROW, 6, 9, 1)]
     near = operator(ops.Dilate(2))
     near.resume_at(5)
-    near.restore(slot, logged)
+    near.restore(slot, log)
     assert near.advance(6) == [(*ROW, 6, 9, 1)]
 
 
 def test_a_fact_holds_at_its_time_if_its_body_does_then() -> None:
-    made = operator(ops.Schedule(0))
-    made.apply(0, [(*ROW, 5, 6, 1)])
-    assert made.advance(5) == [(*ROW, 5, 6, 1)]
+    instance = operator(ops.Schedule(0))
+    instance.apply(0, [(*ROW, 5, 6, 1)])
+    assert instance.advance(5) == [(*ROW, 5, 6, 1)]
     late = operator(ops.Schedule(0))
     late.apply(0, [(*ROW, 6, 7, 1)])
     assert late.advance(6) == []
 
 
 def test_what_has_held_by_its_time_stays_although_the_rest_is_retracted() -> None:
-    made = operator(ops.Schedule(0, 100))
-    made.apply(0, [(*ROW, start, start + 1, 1) for start in range(1, 19, 2)])
-    made.apply(0, [(*ROW, 20, 30, 1)])
-    assert made.advance(20) == [(*ROW, 500, 600, 1)]
-    made.expire(20)
-    assert made.apply(0, [(*ROW, 20, 30, -1)]) == []
-    assert made.advance(40) == []
+    instance = operator(ops.Schedule(0, 100))
+    instance.apply(0, [(*ROW, start, start + 1, 1) for start in range(1, 19, 2)])
+    instance.apply(0, [(*ROW, 20, 30, 1)])
+    assert instance.advance(20) == [(*ROW, 500, 600, 1)]
+    instance.expire(20)
+    assert instance.apply(0, [(*ROW, 20, 30, -1)]) == []
+    assert instance.advance(40) == []
 
 
 def test_what_has_ended_counts_for_as_long_as_the_window_is() -> None:
-    made = operator(ops.Dilate(4))
-    made.enable_changelog()
-    made.apply(0, [(*ROW, 1, 2, 1)])
-    assert made.advance(1) == [(*ROW, 1, 6, 1)]
-    ((slot, logged),) = made.drain_changelog()
+    instance = operator(ops.Dilate(4))
+    instance.enable_changelog()
+    instance.apply(0, [(*ROW, 1, 2, 1)])
+    assert instance.advance(1) == [(*ROW, 1, 6, 1)]
+    ((slot, log),) = instance.drain_changelog()
     resumed = operator(ops.Dilate(4))
     resumed.resume_at(3)
-    resumed.restore(slot, compact_deltas(logged, 3, resumed.key_width(slot)))
+    resumed.restore(slot, compact_deltas(log, 3, resumed.key_width(slot)))
     resumed.apply(0, [(*ROW, 4, 5, 1)])
     assert resumed.advance(4) == [(*ROW, 6, 9, 1)]

@@ -15,7 +15,8 @@ import pytest
 import rdflib
 
 import squall
-from squall.errors import ArgumentError, UsageError
+from squall.contracts import Options
+from squall.errors import ArgumentError, SquallError, UsageError
 from squall.rdf import ALWAYS, Event
 from squall.results import MAX_ROWS_IN_HTML, Results
 from squall.testing import stream
@@ -52,16 +53,16 @@ def test_facts_and_answers_have_columns() -> None:
 
 
 def test_outputs_are_read_once_and_as_they_come() -> None:
-    taken: list[int] = []
+    times: list[int] = []
 
     def events() -> Iterator[Event]:
         for event in READINGS:
-            taken.append(event.time)
+            times.append(event.time)
             yield event
 
     outputs = results(CONSTRUCT, events())
     assert next(outputs).time == 1000
-    assert len(taken) < len(READINGS)
+    assert len(times) < len(READINGS)
     assert [output.time for output in outputs] == [2000]
     assert list(outputs) == []
 
@@ -131,8 +132,8 @@ def test_graphs() -> None:
     graph = results(CONSTRUCT).to_graph()
     assert (rdflib.URIRef(E + "hall"), rdflib.URIRef(E + "warm"), rdflib.Literal(21)) in graph
     assert len(graph) == 2
-    kept = results(CONSTRUCT, [*READINGS, Event(9000, ())], window="RANGE 1s", output="changes")
-    assert len(kept.to_graph()) == 0
+    remaining = results(CONSTRUCT, [*READINGS, Event(9000, ())], window="RANGE 1s", output="changes")
+    assert len(remaining.to_graph()) == 0
     store = squall.query(
         "PREFIX : <http://example.org/> CONSTRUCT { GRAPH :g { ?r :is :here } } WHERE { ?r :degrees ?d }",
         sources=READINGS, lexer="sparql",
@@ -183,6 +184,17 @@ def test_sources_are_addresses_or_events() -> None:
     assert [row.object for row in results(CONSTRUCT, [], static=graph).rows()] == [26]
     with pytest.raises(ArgumentError, match="events are expected"):
         results(CONSTRUCT, 5)
+
+
+@pytest.mark.parametrize("sources", ["in.ntt", READINGS])
+def test_a_checkpoint_recognises_static_data_by_their_content(sources: Any) -> None:
+    Path("in.ntt").write_text(f'1000 <{E}hall> <{E}degrees> "25"^^<http://www.w3.org/2001/XMLSchema#integer> .\n')
+    Path("static.nt").write_text(f'<{E}attic> <{E}name> "A" .\n')
+    options = Options(checkpoint=Path("checkpoint"))
+    assert list(results(CONSTRUCT, sources, static="static.nt", options=options))
+    Path("static.nt").write_text(f'<{E}attic> <{E}name> "B" .\n')
+    with pytest.raises(SquallError, match=r"static\.nt"):
+        list(results(CONSTRUCT, sources, static="static.nt", options=options))
 
 
 @pytest.fixture(autouse=True)

@@ -348,12 +348,12 @@ timelines = st.lists(intervals, max_size=12).map(lambda drawn: sorted(drawn, key
 
 def closure(triples: Iterable[Triple]) -> set[Triple]:
     """Returns the transitive closure, by joining until nothing is new."""
-    closed = set(triples)
+    pairs = set(triples)
     while True:
-        joined = {part_of(x, z) for x, _, y in closed for other, _, z in closed if y == other}
-        if joined <= closed:
-            return closed
-        closed |= joined
+        longer = {part_of(x, z) for x, _, y in pairs for other, _, z in pairs if y == other}
+        if longer <= pairs:
+            return pairs
+        pairs |= longer
 
 
 def part_of(subject: Term, object: Term) -> Triple:
@@ -362,8 +362,8 @@ def part_of(subject: Term, object: Term) -> Triple:
 
 def derived(triples: Iterable[Triple]) -> set[Triple]:
     """Returns the triples that the rule derives, some of which may be given as well."""
-    closed = closure(triples)
-    return {part_of(x, z) for x, _, y in closed for other, _, z in closed if y == other}
+    pairs = closure(triples)
+    return {part_of(x, z) for x, _, y in pairs for other, _, z in pairs if y == other}
 
 
 def written(outputs: Iterable[Output]) -> list[Interval]:
@@ -471,8 +471,8 @@ def test_a_file_means_the_same_to_every_builder(tmp_path: Path, builder: str, va
     sources = Sources([open_source(f"{tmp_path}/x.nt5?valid={valid}", ledger)])
     outputs = written(squall.build(squall.plan(system), builder).run(sources))
     ledger.close()
-    lost = [json.loads(line)["line"] for line in (tmp_path / "lost").read_text().splitlines()]
-    assert sorted(lost) == [2, 4]
+    letters = [json.loads(line)["line"] for line in (tmp_path / "lost").read_text().splitlines()]
+    assert sorted(letters) == [2, 4]
     if valid == "data":
         assert outputs == [Interval(part("a", "c"), 2, 5)]
     else:

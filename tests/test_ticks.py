@@ -93,17 +93,17 @@ def test_a_source_with_a_begin_does_not_run_ahead_of_a_live_one() -> None:
     scripted = Scripted(idle=0)
     sources = Sources([open_source("tick:10ms?from=0&stream=urn:ticks"), scripted], heartbeat=10)
     scripted.say(25)
-    seen: list[int] = []
+    times: list[int] = []
     for batch in sources:
-        seen += [event.time for event in batch]
-        if seen[-3:] == [10, 20, 25]:
+        times += [event.time for event in batch]
+        if times[-3:] == [10, 20, 25]:
             Timer(
                 0.3, scripted.say, (28,)
             ).start()  # many heartbeats later: time does not go on without the other source
-        elif seen[-1:] == [28]:
+        elif times[-1:] == [28]:
             scripted.say(31)
             scripted.end()
-    assert list(dict.fromkeys(seen)) == [0, 10, 20, 25, 28, 30, 31]
+    assert list(dict.fromkeys(times)) == [0, 10, 20, 25, 28, 30, 31]
 
 
 @pytest.mark.parametrize(
@@ -256,10 +256,10 @@ def test_a_standing_query_is_evaluated_at_each_tick(builder: str, tmp_path: Path
     (tmp_path / "orders.ntt").write_text(ORDERS)
     uris = [f"{tmp_path}/orders.ntt", "tick:1s?from=0&until=5000"]
     results: list[Sequence[int]] = []
-    for used in (uris[:1], uris):
+    for part in (uris[:1], uris):
         system = squall.compile(COUNTS, lexer="sparql", window="RANGE 2s", output="rstream")
         job = squall.build(squall.plan(system), builder, Options())
-        outputs = job.run(Sources([open_source(uri) for uri in used]))
+        outputs = job.run(Sources([open_source(uri) for uri in part]))
         results.append(sorted({output.time for output in outputs if output.time > ALWAYS}))
     assert results[0] == [1200, 2300, 3200, 4300]
     assert results[1] == sorted({0, *range(1000, 8000, 1000), *results[0]})

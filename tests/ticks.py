@@ -73,18 +73,18 @@ class Ticks:
         derived: dict[int, set[Ground]] = {}
         for now in ticks:
             brought = {atom for tick, atom in self.arrivals if tick == now}
-            found = set(self.scheduled.get(now, ()))
-            self.models[now] = brought | found
+            facts = set(self.scheduled.get(now, ()))
+            self.models[now] = brought | facts
             levels = {self._level(rule.head) for rule in self.program.rules}
             for level in sorted(levels):
                 rules = [rule for rule in self.program.rules if self._level(rule.head) == level]
                 size = -1
-                while size != len(found):
-                    size = len(found)
+                while size != len(facts):
+                    size = len(facts)
                     for rule in rules:
-                        found |= set(self._derived(rule, now))
-                        self.models[now] |= found
-            derived[now] = found
+                        facts |= set(self._derived(rule, now))
+                        self.models[now] |= facts
+            derived[now] = facts
         return derived
 
     def _level(self, atom: tree.Atom) -> int:

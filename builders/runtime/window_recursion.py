@@ -64,8 +64,14 @@ def last_time_of_growth(dataflow: Dataflow) -> int:
 
 def _recursive_operators(dataflow: Dataflow, component: Sequence[str]) -> dict[str, TemporalOperator]:
     """Returns the operators on validity in a recursion."""
-    operators = ((id, dataflow.timed_operators.get(id)) for id in component if len(component) > 1)
-    return {id: op for id, op in operators if isinstance(op, TemporalOperator)}
+    if len(component) == 1 or not dataflow.timed_operators:
+        return {}
+    number = dataflow.component_of[component[0]]
+    return {
+        id: op
+        for id, op in dataflow.timed_operators.items()  # few, where a recursion may have hundreds of nodes
+        if isinstance(op, TemporalOperator) and dataflow.component_of[id] == number
+    }
 
 
 def _check_growth(dataflow: Dataflow, component: Sequence[str]) -> None:

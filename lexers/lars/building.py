@@ -83,9 +83,9 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         self.ticks.append(replace(parts[0], unit=parts[0].unit or "ms"))
 
     def rule(self, meta: Any, parts: Any) -> Rule:
-        head, *others = parts
-        time = others.pop(0) if others and not isinstance(others[0], Condition) else None
-        return Rule(head, time, tuple(others), origin=self._origin(meta))
+        head, *body = parts
+        time = body.pop(0) if body and not isinstance(body[0], Condition) else None
+        return Rule(head, time, tuple(body), origin=self._origin(meta))
 
     def condition(self, meta: Any, parts: Any) -> Condition:
         return replace(cast("Condition", parts[-1]), negated=len(parts) > 1, origin=self._origin(meta))
