@@ -212,7 +212,7 @@ def test_the_script_works_in_bash(squall: Squall) -> None:
         ("sources", "kafka", "topic"),
         ("sinks", "mqtt", "broker"),
         ("checks", "duplicates", "duplicate"),
-        ("functions", "http://www.opengis.net/def/function/geosparql/distance", "points"),
+        ("functions", "http://www.opengis.net/def/function/geosparql/distance", "distance"),
     ],
 )
 def test_each_kind_is_listed_with_a_description(kind: str, name: str, description: str, squall: Squall) -> None:

@@ -39,6 +39,15 @@ OTHERS = [
     ("P1Y", "duration"), ("true", "boolean"), ("1", "boolean"), ("a", "string"), ("a", "anyURI"), ("0A", "hexBinary"),
     ("0a", "hexBinary"), ("1", "string"),
 ]  # fmt: skip
+WKT = "http://www.opengis.net/ont/geosparql#wktLiteral"
+GEOMETRIES = [
+    *(literal(f"POINT({x / 4} {y / 4})", WKT) for x in range(-2, 3) for y in range(-2, 3)),
+    *(
+        literal(f"POLYGON(({x} 0, {x + size} 0, {x + size} {size}, {x} {size}, {x} 0))", WKT)
+        for x in (-1, 0, 0.25) for size in (0.001, 0.5, 1, 9)
+    ),
+    literal("POLYGON((0.1 0.1, 0.2 0.1, 0.2 0.2, 0.1 0.1))", WKT), literal("POINT EMPTY", WKT), literal("POINT(1", WKT),
+]  # fmt: skip
 TERMS = [
     *(literal(text, XSD + name) for text, name in product(NUMBERS, ("integer", "decimal", "float", "double", "int"))),
     *(literal(text, XSD + name) for text, name in OTHERS),
@@ -56,9 +65,10 @@ def keys(test: functions.Function, side: Term, term: Term) -> list[str]:
 
 @pytest.mark.parametrize("test", TESTS, ids=lambda test: test.iri.rpartition("/")[2])
 def test_terms_that_pass_have_one_key_in_common(test: functions.Function) -> None:
-    rights = {term: Counter(keys(test, RIGHT, term)) for term in TERMS}
+    terms = [*GEOMETRIES, *TERMS[::9]] if "geosparql" in test.iri else TERMS
+    rights = {term: Counter(keys(test, RIGHT, term)) for term in terms}
     passed = 0
-    for left in TERMS:
+    for left in terms:
         left_keys = Counter(keys(test, LEFT, left))
         for right, right_keys in rights.items():
             common = sum(left_keys[key] * count for key, count in right_keys.items())
@@ -72,7 +82,7 @@ def test_terms_that_pass_have_one_key_in_common(test: functions.Function) -> Non
 def test_keys_are_few() -> None:
     """They would be of no use if different terms had the same."""
     for test in TESTS:
-        distinct = {key for term in TERMS for key in keys(test, LEFT, term)}
+        distinct = {key for term in (*GEOMETRIES, *TERMS) for key in keys(test, LEFT, term)}
         assert len(distinct) > 15, test.iri
 
 
@@ -84,10 +94,12 @@ def test_a_double_has_one_key(value: float) -> None:
 
 # Plans
 
+GEO = "PREFIX geof: <http://www.opengis.net/def/function/geosparql/> "
 SPARQL = f"PREFIX : <{E}>\nSELECT ?a ?b WHERE {{{{ ?a :id ?x . ?b :ref ?y . FILTER({{}}) }}}}"
 JENA = f"@prefix : <{E}>.\n[r: (?a :id ?x) (?b :ref ?y) {{}} -> (?a :same ?b)]"
 RIF = (
-    f"Document(Prefix(ex <{E}>) Prefix(pred <http://www.w3.org/2007/rif-builtin-predicate#>) Group(\n"
+    f"Document(Prefix(ex <{E}>) Prefix(pred <http://www.w3.org/2007/rif-builtin-predicate#>) "
+    "Prefix(geof <http://www.opengis.net/def/function/geosparql/>) Group(\n"
     "Forall ?a ?b ?x ?y (?a[ex:same -> ?b] :- And(?a[ex:id -> ?x] ?b[ex:ref -> ?y] {}))))"
 )
 PROGRAMS = [
@@ -98,6 +110,11 @@ PROGRAMS = [
     ("sparql", SPARQL.format("?x + 1 = ?y * 2")),
     ("jena", JENA.format("equal(?x, ?y)")),
     ("rifps", RIF.format("External(pred:numeric-equal(?x ?y))")),
+    ("sparql", GEO + SPARQL.format("geof:sfWithin(?x, ?y)")),
+    ("sparql", GEO + SPARQL.format("geof:sfWithin(?y, ?x)")),
+    ("sparql", GEO + SPARQL.format("geof:sfContains(?x, ?y) && ?a != ?b")),
+    ("jena", JENA.format("sfContains(?y, ?x)")),
+    ("rifps", RIF.format("External(geof:sfWithin(?x ?y))")),
     (
         "sparql",
         f"PREFIX : <{E}>\nSELECT ?a WHERE {{ ?a :id ?x . FILTER NOT EXISTS {{ ?b :ref ?y . FILTER(?x = ?y) }} }}",
@@ -116,6 +133,8 @@ PROGRAMS += [
 ]
 REFUSED = [
     ("sparql", SPARQL.format("?x != ?y")),
+    ("sparql", GEO + SPARQL.format("geof:sfIntersects(?x, ?y)")),
+    ("sparql", GEO + SPARQL.format("!geof:sfWithin(?x, ?y)")),
     ("sparql", SPARQL.format("?x = ?y || ?a = ?b")),
     ("sparql", SPARQL.format("?x + ?y = 3")),
     ("sparql", OPTIONAL.format("?x < ?y")),
@@ -163,7 +182,7 @@ def test_other_conditions_change_no_plan(language: str, text: str) -> None:
 # Outputs
 
 ONE_TO_THREE = [literal(text, XSD + name) for text in ("1", "2", "3") for name in ("integer", "float", "double")]
-VALUES = st.one_of(st.sampled_from(TERMS), st.sampled_from(ONE_TO_THREE))
+VALUES = st.one_of(st.sampled_from(TERMS), st.sampled_from(ONE_TO_THREE), st.sampled_from(GEOMETRIES))
 FACTS = st.lists(
     st.tuples(st.integers(0, 2), st.sampled_from("abc"), st.sampled_from(("id", "ref")), VALUES), max_size=8
 )

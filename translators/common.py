@@ -130,9 +130,7 @@ def _leading_arguments(mode: Mode, place: int, scope: Scope) -> tuple[Expression
 
 
 def _call(iri: str, arguments: Sequence[Expression], origin: Origin | None) -> Call:
-    check = functions.lookup(iri).check
-    constants = [argument if isinstance(argument, str) else None for argument in arguments]
-    problem = check(*constants) if check else None
+    problem = functions.lookup(iri).problem(arguments)
     if problem:
         raise TranslatorError(problem, origin)
     return Call(iri, tuple(arguments), origin)

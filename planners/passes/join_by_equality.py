@@ -41,11 +41,13 @@ class _Equality(NamedTuple):
         keys: The table function of keys.
         left: What is compared of a left row.
         right: What is compared of a right row.
+        is_reversed: Whether the left row has the second argument of the test.
     """
 
     keys: str
     left: Expression
     right: Expression
+    is_reversed: bool
 
 
 def join_by_equality(plan: Plan, statistics: Statistics | None = None) -> Plan:
@@ -94,7 +96,8 @@ def _equalities(plan: Plan, product: Node) -> Iterator[_Equality]:
         sides = {_side(argument, keep, width): argument for argument in call.arguments}
         if sides.keys() == {LEFT, RIGHT}:
             left, right = remap_columns(sides[LEFT], dict(enumerate(keep))), remap_columns(sides[RIGHT], rights)
-            yield _Equality(functions.lookup(call.function).join_keys, left, right)
+            is_reversed = sides[LEFT] is call.arguments[1]
+            yield _Equality(functions.lookup(call.function).join_keys, left, right, is_reversed)
 
 
 def _side(expression: Expression, keep: Sequence[int], width: int) -> str:
@@ -109,9 +112,10 @@ def _join(
     """Returns the join in place of a product, with its inputs."""
     left, right = rewrite.inputs(product)
     widths = [rewrite.plan.widths[edge.node] for edge in product.inputs]
-    for keys, left_value, right_value in equalities:
-        left = rewrite.add(TableFunction(keys, (LEFT, left_value), 1), left)
-        right = rewrite.add(TableFunction(keys, (RIGHT, right_value), 1), right)
+    for keys, left_value, right_value, is_reversed in equalities:
+        first, second = (RIGHT, LEFT) if is_reversed else (LEFT, RIGHT)
+        left = rewrite.add(TableFunction(keys, (first, left_value), 1), left)
+        right = rewrite.add(TableFunction(keys, (second, right_value), 1), right)
     on = tuple((widths[0] + number, widths[1] + number) for number in range(len(equalities)))
     op = Join(on, tuple(column if column < widths[0] else column + len(equalities) for column in keep))
     return op, left, right

@@ -71,6 +71,11 @@ class Function:
     join_keys: str = ""
     strict: bool = False
 
+    def problem(self, arguments: Sequence[object]) -> str | None:
+        """Returns what is wrong with the constants among the arguments of a call before a run, or None."""
+        constants = [argument if isinstance(argument, str) else None for argument in arguments]
+        return self.check(*constants) if self.check else None
+
     def evaluate(self, *arguments: Any) -> bool | Term | None:
         """Returns the result.
 

@@ -132,8 +132,7 @@ class _Item:
         if leading and function.seeded is not None:
             leading = (literal("1"), *leading)
         arguments = (*leading, *call.arguments)
-        constants = [argument if isinstance(argument, str) else None for argument in arguments]
-        if function.check and (problem := function.check(*constants)):
+        if problem := function.problem(arguments):
             raise TranslatorError(problem, call.origin)
         translated = Call(function.iri, arguments, call.origin)
         return with_nesting_limit(translated, self.scope.rule) if function.nests else translated

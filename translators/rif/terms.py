@@ -158,8 +158,7 @@ class Terms:
         content = external.content
         function = _external_function(content, self.constants.term(content.op), isinstance(content, tree.Atom))
         arguments = tuple(expression_of(self.term_pattern(argument)) for argument in content.arguments)
-        constants = [argument if isinstance(argument, str) else None for argument in arguments]
-        problem = function.check(*constants) if function.check else None
+        problem = function.problem(arguments)
         if problem:
             raise TranslatorError(problem, content.origin)
         return Call(function.iri, arguments, content.origin)

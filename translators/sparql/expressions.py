@@ -183,6 +183,9 @@ class Expressions:
             return _UNKNOWN
         if not self.check_arity(call.function, function, len(arguments), call.origin):
             return _UNKNOWN
+        if problem := function.problem(arguments):
+            self.state.notes.fail(f"{call.function}: {problem}", call.origin)
+            return _UNKNOWN
         return calls.by_iri(name, arguments, origin=call.origin)
 
     def check_arity(
