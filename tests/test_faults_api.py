@@ -37,7 +37,7 @@ for name in ("strategies", "PlannerSuite"):
     try:
         getattr(testing, name)
     except PluginError as error:
-        assert "squall[dev]" in str(error)
+        assert "squall[test]" in str(error)
 """
 A, P, B = iri(E + "a"), iri(E + "p"), iri(E + "b")
 FACT = Triple(A, P, B)

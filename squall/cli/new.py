@@ -53,7 +53,7 @@ _README = """# {name}
     {run:60} # what follows, and when
     {check:60} # what may be wrong with the {stem}
     {explain:60} # their plan
-    {test:60} # needs pip install 'squall[dev]'
+    {test:60} # needs pip install 'squall[test]'
 
 | file | what it is |
 | --- | --- |

@@ -1,6 +1,6 @@
 """Tools for tests of programs and of plug-ins: hand-written streams, the oracle, cases, suites, strategies.
 
-The suites and the strategies need pytest and hypothesis (the extra ``dev``), and are loaded when they are used. Nothing
+The suites and the strategies need pytest and hypothesis (the extra ``test``), and are loaded when they are used. Nothing
 else in squall imports this package.
 """
 
@@ -62,6 +62,6 @@ def _check_library(name: str, library: str, attribute: str) -> None:
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and error.name == library:
             message = f"`{__name__}.{name}` needs `{library}`, which is not installed"
-            raise PluginError(message, hint=install_hint("squall[dev]")) from error
+            raise PluginError(message, hint=install_hint("squall[test]")) from error
         message = f"`{__name__}.{name}` needs `{library}`, which cannot be imported: {error}"
         raise PluginError(message, hint=f"repair it: pip install --force-reinstall {library}") from error
