@@ -7,17 +7,31 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from squall.errors import Origin
+from squall.errors import Origin, UsageError
 from squall.lexers.jena.text import IRI, Text, lines
-from squall.lexers.jena.tree import SCHEMES, WORD, Call, Clause, Functor, Node, Pattern, Rule
+from squall.lexers.jena.tree import (
+    SCHEMES,
+    WINDOWS,
+    WORD,
+    Call,
+    Clause,
+    Functor,
+    Node,
+    Pattern,
+    PatternWindow,
+    Rule,
+)
 from squall.lexers.jena.words import Words
 from squall.lexers.prefixes import declaration_hint
 from squall.lexers.rdf12 import DIRECTIONS, TRIPLE_TERMS
 from squall.model import Variable
+from squall.model.windows import milliseconds
 from squall.rdf import XSD, Term, blank, iri, literal
 
 _INTEGER = re.compile(r"-?[0-9]+")
 _FLOAT = re.compile(r"-?[0-9]+\.[0-9]*([eE][+-]?[0-9]+)?")
+_NODES_WITH_WINDOW = 4
+_WINDOW_HINT = "write `in(10s)`, `always(10s)`, `at(?t 10s)`, or with a step `in(10s step 5s)`; units: ms s m h d"
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_-])?")
 _INT = range(-(2**31), 2**31)
 
@@ -74,7 +88,11 @@ class Trees:
 
     def _pattern(self, part: Part) -> Pattern:
         error_count = len(self.text.errors)
-        nodes = self._nodes(part.parts)
+        parts = part.parts
+        window = None
+        if len(parts) == _NODES_WITH_WINDOW and parts[-1].kind == "functor" and self._text(parts[-1]) in WINDOWS:
+            parts, window = parts[:-1], self._window(parts[-1])
+        nodes = self._nodes(parts)
         origin = self._origin(part)
         if len(nodes) != 3:
             # A node that is wrong in itself is likely to be the cause.
@@ -86,7 +104,26 @@ class Trees:
             if isinstance(node.value, Functor):
                 place = node.origin or origin
                 self.text.fail(f"the functor `{node}` cannot be a {position}", place, "it may be an object")
-        return Pattern(subject, predicate, object, origin)
+        return Pattern(subject, predicate, object, origin, window)
+
+    def _window(self, part: Part) -> PatternWindow | None:
+        """Returns the window of a pattern; None after an error if it is none."""
+        mode, origin = self._text(part), self._origin(part)
+        words = [(inner.kind, self._text(inner)) for inner in part.parts[1:]]
+        variable = None
+        if mode == "at" and words and words[0][0] == "variable":
+            variable = self._variable(words.pop(0)[1])
+        try:
+            match words:
+                case [("word", length)] if (mode == "at") == (variable is not None):
+                    return PatternWindow(mode, milliseconds(length), 0, variable, origin)
+                case [("word", length), ("word", "step"), ("word", step)] if (mode == "at") == (variable is not None):
+                    if milliseconds(step) > 0:
+                        return PatternWindow(mode, milliseconds(length), milliseconds(step), variable, origin)
+            self.text.fail(f"`{mode}` is no window of a pattern here", origin, _WINDOW_HINT)
+        except UsageError as error:
+            self.text.fail(error.message, origin, _WINDOW_HINT)
+        return None
 
     def _nodes(self, parts: Sequence[Part]) -> tuple[Node, ...]:
         return tuple([self._node(part) for part in parts])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from squall.errors import Origin
 from squall.model import Variable
+from squall.model.windows import duration
 from squall.rdf import OWL, RDF, RDFS, XSD, XSD_STRING, Term, iri, iri_text, is_blank, is_iri, parts
 
 PREFIXES = {
@@ -50,21 +51,57 @@ class Node:
         return _term_text(self.value) if isinstance(self.value, str) else str(self.value)
 
 
+WINDOWS = ("in", "always", "at")
+"""The names of windows on patterns."""
+
+
+@dataclass(frozen=True)
+class PatternWindow:
+    """A window on what a pattern matches: ``in(10s)``, ``always(10s step 5s)``, ``at(?t 10s)``.
+
+    Attributes:
+        mode: One of `WINDOWS`: whether the pattern holds at some instant of the window, at all, or at the instant that
+            a variable has.
+        length: Integer ms.
+        step: The distance of the instants at which the window moves (integer ms); 0: it moves with time.
+        variable: The variable of the instant, of ``at``.
+    """
+
+    mode: str
+    length: int
+    step: int = 0
+    variable: Variable | None = None
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        variable = [str(self.variable)] if self.variable else []
+        step = ["step", duration(self.step)] if self.step else []
+        return f"{self.mode}({' '.join((*variable, duration(self.length), *step))})"
+
+
 @dataclass(frozen=True)
 class Pattern:
-    """A triple pattern, ``(subject predicate object)``."""
+    """A triple pattern, ``(subject predicate object)``, which may have a window behind its object."""
 
     subject: Node
     predicate: Node
     object: Node
     origin: Origin | None = field(default=None, compare=False, repr=False)
+    window: PatternWindow | None = None
 
     @property
     def nodes(self) -> tuple[Node, ...]:
         return (self.subject, self.predicate, self.object)
 
+    @property
+    def variable_nodes(self) -> tuple[Node, ...]:
+        """The nodes, and the variable of the window as a node."""
+        variable = self.window.variable if self.window else None
+        return self.nodes if variable is None else (*self.nodes, Node(variable, self.origin))
+
     def __str__(self) -> str:
-        return f"({' '.join(map(str, self.nodes))})"
+        window = [str(self.window)] if self.window else []
+        return f"({' '.join((*map(str, self.nodes), *window))})"
 
 
 @dataclass(frozen=True)
@@ -185,7 +222,10 @@ def _rename_in_clause(clause: Clause, name: Callable[[Variable], Variable]) -> C
     match clause:
         case Pattern(subject=subject, predicate=predicate, object=object):
             nodes = [_rename_in_node(node, name) for node in (subject, predicate, object)]
-            return replace(clause, subject=nodes[0], predicate=nodes[1], object=nodes[2])
+            window = clause.window
+            if window is not None and window.variable is not None:
+                window = replace(window, variable=name(window.variable))
+            return replace(clause, subject=nodes[0], predicate=nodes[1], object=nodes[2], window=window)
         case Call(nodes=nodes):
             return replace(clause, nodes=tuple([_rename_in_node(node, name) for node in nodes]))
         case Rule():

@@ -1,7 +1,7 @@
 """Windows over what patterns match, facts that rules derive among them, and facts that hold at a time of their own.
 
-Each of these maps the validity of the solutions of a system to other intervals: docs/semantics.md, "Windows over
-derived facts". Sources: the window operators of LARS (Beck, Dao-Tran and Eiter, LARS: A Logic-Based Framework for
+Each of these maps the validity of the solutions of a system to other intervals: docs/semantics.md, "Windows in
+bodies". Sources: the window operators of LARS (Beck, Dao-Tran and Eiter, LARS: A Logic-Based Framework for
 Analytic Reasoning over Streams, Artificial Intelligence 261, 2018), and the metric operators of DatalogMTL (Brandt et
 al., JAIR 62, 2018), of which `Dilate` is the diamond and `Erode` the box over [0, length].
 """

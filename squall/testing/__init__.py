@@ -1,7 +1,7 @@
 """Tools for tests of programs and of plug-ins: hand-written streams, the oracle, cases, suites, strategies.
 
-The suites and the strategies need pytest and hypothesis (the extra ``test``), and are loaded when they are used. Nothing
-else in squall imports this package.
+The suites and the strategies need pytest and hypothesis (the extra ``test``), and are loaded when they are used.
+Nothing else in squall imports this package.
 """
 
 from __future__ import annotations

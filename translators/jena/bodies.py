@@ -11,7 +11,23 @@ from squall import functions
 from squall.errors import Origin, SquallError, TranslatorError
 from squall.functions import SAME_VALUE
 from squall.lexers import jena as tree
-from squall.model import Bind, Call, Filter, Joinable, NotExists, Pattern, Predicate, Slot, System, Variable
+from squall.model import (
+    At,
+    Bind,
+    Call,
+    Dilate,
+    Erode,
+    Filter,
+    Joinable,
+    NotExists,
+    Pattern,
+    Predicate,
+    Select,
+    Slot,
+    System,
+    Temporal,
+    Variable,
+)
 from squall.rdf import Term, is_literal
 from squall.translators.common import (
     CompoundTerm,
@@ -106,6 +122,9 @@ class Body:
         """Joins a pattern. One with a functor becomes a part of its own, which is joined by the variables in the
         functor.
         """
+        if pattern.window is not None and is_removed:
+            hint = "remove a fact that a pattern without a window matches"
+            self.notes.fail("what a window has seen may be over, and cannot be removed", pattern.window.origin, hint)
         tests: list[Predicate] = []
         parts = [self._joined(term_pattern(node), tests) for node in pattern.nodes]
         inside: list[Predicate] = []
@@ -117,11 +136,31 @@ class Body:
         slots, unfolding = flatten_compounds(parts, self.fresh)
         matched = Pattern(slots[0], slots[1], slots[2], origin=pattern.origin)
         self.elements[place] = matched
-        joinable = System(joinables=(matched,), predicates=(*unfolding, *inside)) if unfolding or inside else matched
+        joinable: Joinable = matched
+        if unfolding or inside:
+            joinable = System(joinables=(matched,), predicates=(*unfolding, *inside))
+        if pattern.window is not None:
+            names = {variable for match_part in (*parts, *slots) for variable in variables(match_part)}
+            joinable = self._windowed(joinable, tuple(sorted(names, key=str)), pattern.window)
         self.joinables += (joinable,)
         self.predicates += tuple(tests)
         self.matched |= {variable for match_part in (*parts, *slots) for variable in variables(match_part)}
-        self.scope.bind(variables_of(*pattern.nodes))
+        self.scope.bind(variables_of(*pattern.variable_nodes))
+
+    def _windowed(self, part: Joinable, names: tuple[Variable, ...], window: tree.PatternWindow) -> Temporal:
+        """Returns the solutions of a pattern through a window."""
+        inner = System(joinables=(part,), consequences=(Select(names),), origin=window.origin)
+        match window:
+            case tree.PatternWindow(mode="always"):
+                return Erode(inner, window.length, window.step, origin=window.origin)
+            case tree.PatternWindow(mode="at", variable=Variable() as variable):
+                if self.scope.is_bound(variable) or variable in names:
+                    hint = "give the time a name of its own, and compare the two"
+                    self.notes.fail(f"`{variable}` has a value already", window.origin, hint)
+                self.matched |= {variable}
+                return At(inner, variable, window.length, 1, window.step, origin=window.origin)
+            case _:
+                return Dilate(inner, window.length, window.step, origin=window.origin)
 
     def _joined(self, term: TermPattern, tests: list[Predicate]) -> TermPattern:
         """Returns the term with new variables for those that calls bind, since literals in patterns match by value."""

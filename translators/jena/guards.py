@@ -23,7 +23,9 @@ def without_guards(rule: Rule) -> tuple[Rule, list[TranslatorInfo]]:
     if len(rule.head) != 1 or not isinstance(rule.head[0], Pattern):
         return rule, []
     head = rule.head[0].nodes
-    bound = {name for clause in rule.body if isinstance(clause, Pattern) for name in variables_of(*clause.nodes)}
+    bound = {
+        name for clause in rule.body if isinstance(clause, Pattern) for name in variables_of(*clause.variable_nodes)
+    }
     guards = [
         clause
         for clause in rule.body

@@ -107,6 +107,9 @@ class Head:
 
     def _check_fact(self, fact: tree.Pattern) -> None:
         subject, predicate = fact.subject, fact.predicate
+        if fact.window is not None:
+            hint = "windows are on patterns of the body"
+            self.notes.fail("a fact that a rule derives has no window", fact.window.origin, hint)
         if isinstance(subject.value, str) and not is_subject(subject.value):
             self.notes.fail(f"the literal {subject} cannot be the subject of a fact", subject.origin)
         if isinstance(predicate.value, str) and not is_predicate(predicate.value):
