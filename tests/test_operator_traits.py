@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast, get_args
 
 import pytest
 
 from squall.builders.distributed.plan.partitioning import output_partitioning
+from squall.builders.distributed.plan.shardability import why_not_shardable
+from squall.builders.distributed.plan.strategy import strategy_of
 from squall.builders.runtime.operators import make_operator
+from squall.builders.runtime.operators.state import Stateful, TimedOperator
 from squall.errors import PlannerError
 from squall.explain.words import operator_label
+from squall.functions.values import integer
 from squall.model import Source
 from squall.plan import Input, Node, Plan
 from squall.plan.cardinality import join_profile, profiles
@@ -20,6 +25,7 @@ from squall.plan.operators import (
     AntiJoin,
     At,
     Column,
+    ColumnMap,
     ConstantFilter,
     Construct,
     Consume,
@@ -58,7 +64,7 @@ from squall.plan.partitioning import output_columns
 from squall.plan.validation import check
 from squall.planners.partitioning import assign_partitioning
 from squall.planners.passes.prune_columns import prune_columns
-from squall.rdf import iri
+from squall.rdf import Term, iri, literal
 from squall.rdf.compounds import MEMBERS
 
 P = iri("urn:p")
@@ -74,7 +80,7 @@ SAMPLES: tuple[Operator, ...] = (
     Gate(((0, 0),)),
     Extend(Column(1)), Extend(Column(1), keep_unbound=True), TableFunction(MEMBERS, (Column(0), Column(1)), 2), Unit(),
     Distinct(2), Group((1,), (COUNT,)), Slice(((Column(1), False),), keys=(0,)),
-    Consume((0,), 1, 1, ("s",)), TransitiveClosure(),
+    Consume((0,), 0, 1, ("s",)), TransitiveClosure(),
     Construct((0, P, 1)), Select(("x",), (1,), order=((Column(0), True),)), Update(((None, 0, P, 1),)), Sink(),
     DerivedStream(Source("urn:s")),
 )  # fmt: skip
@@ -109,6 +115,32 @@ def test_an_operator_has_all_traits(op: Operator) -> None:
         assert len(profiles(plan)["it"].distinct) == width, "it has an estimate of each column"
     assert {*op.unbinds(widths)} <= plan.unbound["it"] <= {*range(width)}
     assert all((edge.columns is not None) == is_stateful(op) for edge in it.inputs), "rows meet where rows are stored"
+
+
+@pytest.mark.parametrize("op", [op for op in SAMPLES if is_stateful(op) and not isinstance(op, Gate)], ids=repr)
+def test_state_rows_are_partitioned_as_the_rows_of_their_input(op: Operator) -> None:
+    """Distributed engines store the rows of a slot where those of the input of that number meet, or of the first one.
+    So each has the columns of the input, and a key that came there. Engines run without gates."""
+    plan = check(Plan(tuple(assign_partitioning(read_by(op).nodes))))
+    node = plan.by_id["it"]
+    operator = make_operator(node, plan)
+    assert isinstance(operator, Stateful)
+    operator.enable_changelog()
+    keys: list[set[tuple[object, ...]]] = []
+    for port, edge in enumerate(node.inputs):
+        second = literal('[[5,"s"]]') if isinstance(op, Consume) else integer(20)
+        rows = [(integer(10 * port + start), second) for start in range(1, 5)]
+        keys.append({tuple(row[column] for column in edge.columns or ()) for row in rows})
+        operator.apply(port, [(*row, start, 50, 1) for start, row in enumerate(rows, 1)])  # type: ignore[attr-defined]
+    if isinstance(operator, TimedOperator):
+        operator.advance(10)
+    slots = [slot for slot in operator.drain_changelog() if slot[1]]
+    assert slots or isinstance(op, DerivedStream), "it has state"
+    for slot, deltas in slots:
+        port = slot if slot < len(node.inputs) else 0
+        assert {len(delta) - 3 for delta in deltas} == {2}
+        columns = node.inputs[port].columns or ()
+        assert {tuple(delta[column] for column in columns) for delta in deltas} <= keys[port]
 
 
 @pytest.mark.parametrize("op", [op for op in SAMPLES if op.arity == (1, 1) and not op.whole_rows], ids=repr)
@@ -199,6 +231,118 @@ class Enclosed(Traits):
 
     def copied(self, widths: object) -> tuple[int, ...]:
         return self.keep
+
+
+@dataclass(frozen=True)
+class Marked(Traits):
+    """One that reads a single column, and adds the value to the row."""
+
+    column: int
+    whole_rows = False
+
+    def copied(self, widths: Sequence[int]) -> tuple[int, ...]:
+        return (*range(widths[0]), self.column)
+
+    def reads(self, widths: object) -> tuple[int, ...]:
+        return (self.column,)
+
+    def over(self, places: ColumnMap) -> Marked:
+        return Marked(cast(int, places[self.column]))
+
+
+@dataclass(frozen=True)
+class Picked(Marked):
+    """One that reads a single column, and outputs its value alone."""
+
+    def copied(self, widths: Sequence[int]) -> tuple[int, ...]:
+        return (self.column,)
+
+    def over(self, places: ColumnMap) -> Picked:
+        return Picked(cast(int, places[self.column]))
+
+
+@pytest.mark.parametrize(
+    ("new", "template", "pruned"),
+    [
+        (Marked(2), (3, P, 3), (Marked(0), Construct((1, P, 1)))),
+        (Marked(2), (2, P, 3), (Marked(0), Construct((0, P, 1)))),
+        (Marked(1), (2, P, 3), (Marked(0), Construct((1, P, 2)))),
+        (Picked(2), (0, P, 0), (Picked(0), Construct((0, P, 0)))),
+    ],
+    ids=repr,
+)
+def test_columns_that_a_new_operator_does_not_read_are_pruned(
+    monkeypatch: pytest.MonkeyPatch, new: Marked, template: tuple[int, str, int], pruned: tuple[Traits, Construct]
+) -> None:
+    monkeypatch.setitem(ID_PREFIXES, type(new), "new")
+    read = Node("match", Match((0, 1, 2)), (Input("read"),))
+    facts = Node("facts", Construct(cast(tuple[int | Term, ...], template)), (Input("it"),))
+    inside = Node("it", cast(Operator, new), (Input("match"),))
+    plan = prune_columns(
+        Plan((Node("read", Scan(Source())), read, inside, facts, Node("end", Sink(), (Input("facts"),))))
+    )
+    assert tuple(node.op for node in plan.nodes[2:-1]) == pruned
+
+
+def test_facts_of_all_columns_of_a_row_stay_facts() -> None:
+    """Their operator copies its input, but adds no column to the columns that the input still has."""
+    nodes = (
+        Node("read", Scan(Source())), Node("match", Match((0, 1, 2)), (Input("read"),)),
+        Node("added", Extend(Column(1)), (Input("match"),)), Node("three", Project((0, 3, 2)), (Input("added"),)),
+        Node("facts", Construct((0, 1, 2)), (Input("three"),)), Node("set", Distinct(3), (Input("facts"),)),
+        Node("axiom", Unit()), Node("axioms", Construct((P, P, P)), (Input("axiom"),)),
+        Node("end", Sink(), (Input("set"), Input("axioms"))),
+    )  # fmt: skip
+    plan = prune_columns(check(Plan(tuple(assign_partitioning(nodes)))))
+    assert {plan.widths[node.id] for node in plan.nodes if isinstance(node.op, Construct)} == {4}
+    assert Construct((0, 3, 2)) in {node.op for node in plan.nodes}, "over the wider row, without a projection"
+
+
+@pytest.mark.parametrize(
+    ("new", "why"),
+    [
+        (Latest(0), None),
+        (Latest(1), "brings several subjects together"),
+        (Enclosed((0, 3, 2)), "takes rows of several inputs in the order of time"),
+        (Join(((0, 0),), (0, 1)), None),
+        (Join(((1, 1),), (0, 1)), "brings several subjects together"),
+        (Join(((0, 1),), (0, 1)), "brings several subjects together"),
+        (Join(((1, 0), (0, 0)), (2, 1)), None),
+        (LeftJoin(((0, 0),), (0, 3)), None),
+        (LeftJoin(((0, 0),), (2, 3)), "brings several subjects together"),
+        (AntiJoin(((0, 0),)), None),
+        (AntiJoin(((0, 1),)), "brings several subjects together"),
+        (MultiwayJoin(((0,), (0,), (0,)), (4, 1)), None),
+        (MultiwayJoin(((0,), (0,), (1,)), (0, 1)), "brings several subjects together"),
+        (TransitiveClosure(), "brings several subjects together"),
+        (Group((0,), (COUNT,)), None),
+        (Group((1,), (COUNT,)), "brings several subjects together"),
+        (Filter(EQUAL, timed=True), None),
+        (Slice(keys=(0,)), None),
+        (Slice(), "brings several subjects together"),
+    ],
+    ids=repr,
+)
+def test_an_operator_is_shardable_if_its_rows_meet_by_subject(
+    monkeypatch: pytest.MonkeyPatch, new: Traits, why: str | None
+) -> None:
+    monkeypatch.setitem(ID_PREFIXES, type(new), "new")
+    op = cast(Operator, new)
+    inputs = (Input("match"),) * op.arity[0]
+    facts = Node("facts", Construct((0, P, 0)), (Input("it"),))
+    nodes = (Node("read", Scan(Source())), Node("match", Match((0, P, 1)), (Input("read"),)), Node("it", op, inputs))
+    reason = why_not_shardable(Plan((*nodes, facts, Node("end", Sink(), (Input("facts"),)))))
+    assert (reason and reason.what) == why
+
+
+def test_a_new_operator_may_decide_the_next_instant() -> None:
+    """Its plan then runs as a whole."""
+    deciding = type("Deciding", (Latest,), {"decides_next_instant": "decides"})
+    plan = read_by(cast(Operator, deciding(0)))
+    assert strategy_of(plan).division == "shards"
+    assert str(strategy_of(plan).reasons[0]) == "it decides"
+    assert strategy_of(plan, in_one_job=True).division == "single task"
+    assert strategy_of(read_by(cast(Operator, Latest(0)))).is_staged
 
 
 def test_a_new_operator_with_several_inputs_needs_no_more(monkeypatch: pytest.MonkeyPatch) -> None:

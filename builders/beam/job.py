@@ -43,7 +43,7 @@ from squall.builders.distributed.io.records import (
     WorkerError,
 )
 from squall.builders.distributed.io.splits import Split, splits_of
-from squall.builders.distributed.plan.physical_plan import physical_plan, unused_gates_data, unused_gates_text
+from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.builders.runtime.serde import unpack_output
@@ -58,7 +58,6 @@ from squall.contracts import (
 )
 from squall.errors import BuilderError
 from squall.plan import Plan
-from squall.plan.gates import gates_of, without_gates
 from squall.plan.seeds import FIXED_SEED, with_seed
 from squall.rdf import ALWAYS, FOREVER, Event
 from squall.streams import FileSource, FolderSource, Source, Sources
@@ -84,9 +83,7 @@ class BeamJob:
     """A plan with its options and a runner; `run` may be called once."""
 
     def __init__(self, plan: Plan, options: Options, runner: Runner, tuning: BeamTuning = DEFAULT_TUNING) -> None:
-        self.plan = without_gates(plan)
-        self.unused_gates = gates_of(plan)
-        """The gates of the plan, which steps of the pipeline run without."""
+        self.plan = plan
         self.options = options
         self.runner = runner
         self.tuning = tuning
@@ -96,12 +93,11 @@ class BeamJob:
 
     def describe(self) -> str:
         """Describes the physical plan and the steps of its pipeline as text."""
-        physical = physical_plan(self.plan, in_one_job=True)
-        return f"{describe(physical)}{unused_gates_text(self.unused_gates)}"
+        return describe(physical_plan(self.plan, in_one_job=True))
 
     def as_data(self) -> dict[str, Any]:
         """Returns the physical plan of bounded input as JSON data."""
-        return physical_plan(self.plan, in_one_job=True).as_data() | unused_gates_data(self.unused_gates)
+        return physical_plan(self.plan, in_one_job=True).as_data()
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.contracts.Job.run`.

@@ -10,12 +10,7 @@ from typing import Any
 from squall.builders.distributed.io.ingest import check_bounded
 from squall.builders.distributed.io.records import WorkerError
 from squall.builders.distributed.plan.broadcast import closure_inputs
-from squall.builders.distributed.plan.physical_plan import (
-    PhysicalPlan,
-    physical_plan,
-    unused_gates_data,
-    unused_gates_text,
-)
+from squall.builders.distributed.plan.physical_plan import PhysicalPlan, physical_plan
 from squall.builders.distributed.plan.strategy import strategy_of
 from squall.builders.runtime.plan_choice import check_replaceable
 from squall.builders.spark.folder import check as check_folder
@@ -35,7 +30,7 @@ from squall.contracts import (
 )
 from squall.errors import BuilderError
 from squall.plan import Plan, Planning
-from squall.plan.gates import gates_of, without_gates
+from squall.plan.gates import without_gates
 from squall.plan.node_metrics import NodeMetric
 from squall.rdf import Event
 from squall.streams.clock import beginning
@@ -71,11 +66,12 @@ def build(plan: Plan, options: Options) -> SparkJob:
     if options.replan is not None:
         _check_replaceable(plan, options)
     resumed = plan if options.checkpoint is None else plan_of_checkpoint(plan, options.checkpoint)
+    job = SparkJob(resumed, options, planning=plan.planning)
     if options.checkpoint is not None:
-        check_owner(without_gates(resumed), options.checkpoint)
+        check_owner(job.plan, options.checkpoint)
     if isinstance(options.sink, Folder):
         check_folder(plan, options.sink)
-    return SparkJob(resumed, options, planning=plan.planning)
+    return job
 
 
 def _check_replaceable(plan: Plan, options: Options) -> None:
@@ -108,9 +104,7 @@ class SparkJob:
         tuning: SparkTuning = DEFAULT_TUNING,
         planning: Planning | None = None,
     ) -> None:
-        self.plan = without_gates(plan)
-        self.unused_gates = gates_of(plan)
-        """The gates of the plan, which tasks run without."""
+        self.plan = without_gates(plan)  # checkpoints belong to the plan that tasks run
         self.planning = plan.planning if planning is None else planning
         self.options = options
         self.tuning = tuning
@@ -121,11 +115,11 @@ class SparkJob:
 
         Once a run has begun, the text also names the broadcast inputs and the skewed keys.
         """
-        return f"{self.physical_plan()}{unused_gates_text(self.unused_gates)}"
+        return str(self.physical_plan())
 
     def as_data(self) -> dict[str, Any]:
         """Returns the same as JSON data."""
-        return self.physical_plan().as_data() | unused_gates_data(self.unused_gates)
+        return self.physical_plan().as_data()
 
     def physical_plan(self) -> PhysicalPlan:
         """Returns what the engine will do: once a run has begun, with its broadcast inputs and skewed keys."""

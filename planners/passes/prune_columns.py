@@ -15,20 +15,12 @@ from squall.plan.cardinality import Statistics
 from squall.plan.operators import (
     AntiJoin,
     ColumnMap,
-    ConstantFilter,
-    Construct,
-    Consume,
     Distinct,
-    Extend,
-    Filter,
-    Group,
     Join,
     LeftJoin,
     Match,
     Operator,
     Project,
-    Select,
-    TableFunction,
     Union,
     columns_of,
     is_time_dependent,
@@ -124,13 +116,6 @@ class ColumnPruning(Rewrite):
                     (left.place_of(left_column), right.place_of(right_column)) for left_column, right_column in on
                 )
                 return replace(left, node=self.put(node, AntiJoin(on), left.node, right.node))
-            case ConstantFilter() | Filter() | Extend() | TableFunction() | Consume():
-                rows = self.required_input(node, 0) if is_time_dependent(node.op) else self.rows[node.inputs[0].node]
-                first, width = self.plan.widths[node.inputs[0].node], self.plan.widths[node.id]
-                places = {**rows.places, **{first + added: rows.width + added for added in range(width - first)}}
-                return PrunedRows(
-                    self.put(node, node.op.over(rows.places), rows.node), rows.width + width - first, places
-                )
             case Project(columns=columns):
                 rows = self.rows[node.inputs[0].node]
                 return replace(rows, places={column: _moved_column(columns[column], rows.places) for column in read})
@@ -138,9 +123,8 @@ class ColumnPruning(Rewrite):
                 return self.over_exact_inputs(node, node.op, read)
             case Distinct() if self.can_prune(node):
                 return self.over_exact_inputs(node, Distinct(len(read)), read)
-            case Group() | Construct() | Select():
-                rows = self.required_input(node, 0) if self.reads_unbound(node) else self.rows[node.inputs[0].node]
-                return self.unpruned(node, node.op.over(rows.places), rows.node)
+            case op if op.arity == (1, 1) and not op.whole_rows:
+                return self.over_other_columns(node, op)
             case _:
                 inputs = [self.projected(edge.node, range(self.plan.widths[edge.node])) for edge in node.inputs]
                 return self.unpruned(node, node.op, *inputs)
@@ -170,6 +154,19 @@ class ColumnPruning(Rewrite):
             return _rows_with(self.put(node, Join(on, keep), left.node, right.node), out)
         condition = op.condition and remap_call(op.condition, places)
         return _rows_with(self.put(node, LeftJoin(on, keep, condition), left.node, right.node), out)
+
+    def over_other_columns(self, node: Node, op: Operator) -> PrunedRows:
+        """Returns the node over the columns that its input still has. It may add its own to these."""
+        first, width = self.plan.widths[node.inputs[0].node], self.plan.widths[node.id]
+        wider = first + 1  # an operator that passes its input on would pass on a further column, too
+        adds_columns = tuple(op.copied([wider]))[:wider] == tuple(range(wider))
+        needs_all = is_time_dependent(op) if adds_columns else self.reads_unbound(node)
+        rows = self.required_input(node, 0) if needs_all else self.rows[node.inputs[0].node]
+        new = op.over(rows.places)
+        if not adds_columns:
+            return self.unpruned(node, new, rows.node)
+        places = {**rows.places, **{first + added: rows.width + added for added in range(width - first)}}
+        return PrunedRows(self.put(node, new, rows.node), rows.width + width - first, places)
 
     def over_exact_inputs(self, node: Node, op: Operator, read: Sequence[int]) -> PrunedRows:
         """Returns the node over inputs that have just these columns."""

@@ -96,6 +96,7 @@ class Plan:
             do not get it.
         axioms: The axioms of the ontologies among the programs, whose texts are in functional-style syntax. Workers do
             not get them.
+        unused_gates: The gates that are left out (`squall.plan.gates.without_gates`).
     """
 
     nodes: tuple[Node, ...]
@@ -105,6 +106,7 @@ class Plan:
     replaceable: bool = field(default=False, compare=False)
     plan_again: Callable[[Planning], Plan] | None = field(default=None, compare=False, repr=False)
     axioms: tuple[object, ...] = field(default=(), compare=False, repr=False)
+    unused_gates: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @cached_property
     def by_id(self) -> dict[str, Node]:

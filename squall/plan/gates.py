@@ -88,8 +88,12 @@ def gates_of(plan: Plan) -> tuple[str, ...]:
 
 
 def without_gates(plan: Plan) -> Plan:
-    """Returns the plan without its gates, which outputs the same. So are the plans that a run may replace it by."""
-    rows = {id: plan.by_id[id].inputs[0].node for id in gates_of(plan)}
+    """Returns the plan without its gates, which outputs the same, and knows which ones it had. So are the plans that a
+    run may replace it by.
+    """
+    if not (gates := gates_of(plan)):
+        return plan
+    rows = {id: plan.by_id[id].inputs[0].node for id in gates}
     if (plan_again := plan.plan_again) is not None:
         plan = replace(plan, plan_again=lambda planning: without_gates(plan_again(planning)))
 
@@ -97,7 +101,7 @@ def without_gates(plan: Plan) -> Plan:
         return replace(input, node=rows[input.node]) if input.node in rows else input
 
     nodes = (Node(node.id, node.op, tuple(map(edge, node.inputs))) for node in plan.nodes if node.id not in rows)
-    return replace(plan, nodes=tuple(nodes))
+    return replace(plan, nodes=tuple(nodes), unused_gates=gates)
 
 
 class _Regions:

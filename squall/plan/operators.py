@@ -81,6 +81,8 @@ class Traits:
     """Whether it needs inputs whose rows are not retracted before they expire."""
     stratified: ClassVar[tuple[int | None, str] | None] = None
     """The input through which no cycle may go (None: any), and a verb for what the operator does with it."""
+    decides_next_instant: ClassVar[str | None] = None
+    """What it does at an instant that decides what others do at the next one, as a verb phrase."""
     combines: ClassVar[int | None] = None
     """How many inputs, the first ones, have a row in each combination of a join (None: all). Others are only tested."""
 
@@ -361,6 +363,7 @@ class Temporal(Traits):
 
     keeps_rows = True
     counts_rows = False
+    decides_next_instant = "changes when facts hold, also where nothing comes"
 
     def reads(self, widths: Sequence[int]) -> Sequence[int]:
         return range(widths[0])
@@ -825,6 +828,7 @@ class Update(Traits):
 
     keeps_rows = retracts = True
     counts_rows = False
+    decides_next_instant = "inserts or deletes facts"
 
     @property
     def sets_timers(self) -> bool:

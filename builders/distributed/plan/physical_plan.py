@@ -41,7 +41,7 @@ from squall.builders.runtime.multiway_join import multiway_join_lines
 from squall.builders.runtime.operators import make_output_operator
 from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.plan import Plan
-from squall.plan.gates import gates_of, without_gates
+from squall.plan.gates import without_gates
 from squall.plan.operators import DerivedStream, MultiwayJoin, Sink, windows_of
 from squall.plan.term_creation import recursive_creations
 
@@ -91,6 +91,8 @@ class PhysicalPlan:
         needs_complete_instants: whether an instant can be processed only when it is complete: a node looks at all of
             it, or rows that arrive now may begin to hold later.
         jobs: the jobs of a batch that several tasks process, in order.
+        unused_gates: the gates of the logical plan, without which tasks run it: a gate would have to wait for the stage
+            of its openers, and the rows that it stops would have been shuffled to it.
     """
 
     plan: Plan
@@ -104,6 +106,7 @@ class PhysicalPlan:
     fused_output_stages: tuple[Stage, ...]
     needs_complete_instants: bool
     jobs: tuple[Job, ...]
+    unused_gates: tuple[str, ...]
 
     @cached_property
     def numbers(self) -> dict[str, int]:
@@ -131,9 +134,15 @@ class PhysicalPlan:
     def __str__(self) -> str:
         """Describes what runs where: behind the sources, in each stage, and at the end; then the jobs of a batch."""
         lines = [f"strategy: {self.strategy}"]
-        if not self.strategy.is_staged:
-            return lines[0]
-        lines += ["sources", "  lines are parsed where they are read"]
+        if self.strategy.is_staged:
+            lines += self._staged_lines()
+        if self.unused_gates:
+            names = ", ".join(self.unused_gates)
+            lines.append(f"gates are not used, so that each step is evaluated at each instant: {names}")
+        return "\n".join(lines)
+
+    def _staged_lines(self) -> list[str]:
+        lines = ["sources", "  lines are parsed where they are read"]
         lines += [f"  {line}" for line in self.ordered_scan.describe()]
         source_ids = [node.id for node in self.plan.nodes if not node.inputs]
         lines += self._stateless_text([id for id in self._behind(source_ids) if id not in self.ordered_scan.sources])
@@ -143,7 +152,7 @@ class PhysicalPlan:
         lines += [f"end{where}", *(f"    {self._node_text(node.id)}" for node, _ in self.plan.sinks)]
         if len(self.jobs) > 1:
             lines += ["jobs of a batch", *(f"  {number}. {job}" for number, job in enumerate(self.jobs, 1))]
-        return "\n".join(lines)
+        return lines
 
     def _stage_lines(self, stage: Stage) -> Iterator[str]:
         iteration = ", iterated until no rows move" if stage.recursive else ""
@@ -168,11 +177,13 @@ class PhysicalPlan:
 
     def as_data(self) -> dict[str, Any]:
         """Returns the physical plan as JSON data."""
-        if not self.strategy.is_staged:
-            reasons = [{"node": reason.node.id, "what": reason.what} for reason in self.strategy.reasons]
-            return {"strategy": self.strategy.division, "why": reasons}
+        reasons = [{"node": reason.node.id, "what": reason.what} for reason in self.strategy.reasons]
+        data = self._staged_data() if self.strategy.is_staged else {"why": reasons}
+        gates = {"unused_gates": list(self.unused_gates)} if self.unused_gates else {}
+        return {"strategy": self.strategy.division, **data, **gates}
+
+    def _staged_data(self) -> dict[str, Any]:
         return {
-            "strategy": self.strategy.division,
             "small_input_in_one_task": self.strategy.reads_small_input,
             "few_rows_in_one_task": self.strategy.collects_few_rows,
             "complete_instants": self.needs_complete_instants,
@@ -219,7 +230,7 @@ def physical_plan(
     skewed_keys: SkewedKeys = NO_SKEWED_KEYS,
     in_one_job: bool = False,
 ) -> PhysicalPlan:
-    """Returns the physical plan of a plan, without its gates (`unused_gates_text`).
+    """Returns the physical plan of a plan, without its gates.
 
     Args:
         plan: the logical plan.
@@ -227,8 +238,7 @@ def physical_plan(
         skewed_keys: the keys whose rows are split over all tasks, by input.
         in_one_job: whether the engine runs all input as one job, in which no stage can be iterated.
     """
-    if gates_of(plan):
-        plan = without_gates(plan)
+    plan = without_gates(plan)
     partitionings = partitionings_of(plan, broadcast_inputs, skewed_keys)
     if in_one_job:
         partitionings |= gathered_recursions(plan, exchanges_of(plan, partitionings))
@@ -254,6 +264,7 @@ def physical_plan(
         fused_stages,
         _needs_complete_instants(plan),
         (_whole_job(stages),) if in_one_job else jobs_of(plan, stages, fused_stages),
+        plan.unused_gates,
     )
 
 
@@ -317,14 +328,3 @@ def _exchange_data(exchange: Exchange, partitioning: Partitioning | None) -> dic
     if partitioning == BROADCAST:
         return {"exchange": "broadcast"}
     return {"exchange": "hash", "columns": list(partitioning)} if partitioning else {"exchange": "single"}
-
-
-def unused_gates_text(gates: Sequence[str]) -> str:
-    """Describes the gates of a logical plan (`squall.plan.gates`), which distributed engines run without: a gate would
-    have to wait for the stage of its openers, and rows that it stops would have been shuffled to it."""
-    return f"\ngates are not used, so that each step is evaluated at each instant: {', '.join(gates)}" if gates else ""
-
-
-def unused_gates_data(gates: Sequence[str]) -> dict[str, Any]:
-    """Returns the same as JSON data."""
-    return {"unused_gates": list(gates)} if gates else {}

@@ -15,20 +15,14 @@ from typing import NamedTuple
 from squall.builders.distributed.plan.buckets import bucket_of
 from squall.plan import Node, Plan
 from squall.plan.operators import (
-    AntiJoin,
     Cell,
-    Consume,
     DerivedStream,
     Distinct,
-    Join,
-    LeftJoin,
     Match,
     Operator,
     Quad,
     Scan,
-    SequenceJoin,
     Sink,
-    Slice,
     Unit,
     Update,
     is_stateful,
@@ -102,15 +96,15 @@ class _SubjectAnalysis:
                 return _intersection(self._matched(cells, edge.node, subject_columns) for edge in node.inputs)
             case DerivedStream():
                 return _intersection(self._read_again(op, edge.node, subject_columns) for edge in node.inputs)
-            case Join() | LeftJoin() | AntiJoin():
-                columns = _joined_columns(op, widths[0], *input_columns)
-            case Slice(keys=keys) | Consume(keys=keys):
-                columns = input_columns[0] if input_columns[0] & {*keys} else _NONE
             case Distinct(by=by):
                 columns = _intersection(input_columns) & frozenset(range(by))
+            case _ if op.join_keys:
+                columns = _joined_columns(op, widths, input_columns)
             case _:
                 columns = _intersection(input_columns)
-        return _projected(op.copied(widths), columns)
+                if is_stateful(op) and columns.isdisjoint(op.grouping(widths[0] if widths else 0)):
+                    columns = _NONE
+        return _projected(op.copied(widths), columns) - {*op.unbinds(widths)}
 
     def _matched(self, cells: Sequence[Cell], id: str, subject_columns: Mapping[str, SubjectColumns]) -> SubjectColumns:
         places: Collection[int] = subject_columns[id]
@@ -142,10 +136,10 @@ class _SubjectAnalysis:
                     if _is_ground(op) or _keeps_subject(op, input_columns)
                     else "acts on other subjects than that of its row"
                 )
-            case SequenceJoin():
-                return "orders occurrences, which streams bring that are derived"
             case Sink() | DerivedStream():
                 return self._why_output_mixed(node, op)
+            case _ if op.is_event_time and op.join_keys:
+                return "takes rows of several inputs in the order of time"
         return "brings several subjects together" if is_stateful(op) and not self.columns[node.id] else None
 
     def _why_output_mixed(self, node: Node, op: Sink | DerivedStream) -> str | None:
@@ -171,13 +165,14 @@ def _projected(cells: Sequence[object], places: SubjectColumns) -> SubjectColumn
     return frozenset(place for place, cell in enumerate(cells) if isinstance(cell, int) and cell in places)
 
 
-def _joined_columns(
-    op: Join | LeftJoin | AntiJoin, width: int, left: SubjectColumns, right: SubjectColumns
-) -> SubjectColumns:
-    """Returns the subject columns of joined rows, if they have the same subject. width: that of left rows."""
-    if not any(left_column in left and right_column in right for left_column, right_column in op.on):
+def _joined_columns(op: Operator, widths: Sequence[int], places: Sequence[SubjectColumns]) -> SubjectColumns:
+    """Returns the subject columns of the rows of all inputs one after the other, if rows that meet have the same
+    subject. widths, places: the widths and the subject columns of the inputs.
+    """
+    if not any(all(map(frozenset.__contains__, places, key)) for key in zip(*op.join_keys, strict=True)):
         return _NONE
-    return left | (frozenset(width + column for column in right) if isinstance(op, Join) else _NONE)
+    starts = (op.first_column(port, widths) for port in range(len(widths)))
+    return frozenset(start + column for start, columns in zip(starts, places, strict=True) for column in columns)
 
 
 def _is_ground(op: Operator) -> bool:

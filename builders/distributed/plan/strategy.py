@@ -15,7 +15,7 @@ from squall.builders.distributed.plan.shardability import Reason, why_not_sharda
 from squall.builders.distributed.plan.snapshot_nodes import rstream_nodes
 from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.plan import Plan
-from squall.plan.operators import DerivedStream, Operator, Scan, Temporal, Update
+from squall.plan.operators import DerivedStream, Operator, Scan
 
 _MAX_ADDED_FACTOR = 10
 """One task compacts up to this many times the rows that one task processes."""
@@ -74,21 +74,17 @@ def strategy_of(plan: Plan, in_one_job: bool = False) -> Strategy:
 def _why_as_a_whole(op: Operator, in_one_job: bool) -> str | None:
     """Returns what an operator does at an instant that decides what others do at the next one."""
     match op:
-        case Update():
-            return "inserts or deletes facts"
         case Scan(source=source) if source.follows_links:
             return "reads facts by the links of owl:sameAs that streams bring"
         case Scan(source=source) | DerivedStream(source=source) if any(
             window.has_sessions for window in source.all_windows
         ):
             return "closes sessions when time passes"
-        case Temporal():
-            return "changes when facts hold, also where nothing comes"
         case Scan(source=source) if in_one_job:
             return why_ordered_source(source)
         case DerivedStream() if in_one_job:
             return "derives a stream that is read again"
-    return None
+    return op.decides_next_instant
 
 
 # Batches
