@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -200,6 +199,8 @@ def file_name(name: str) -> str:
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str | None:
     """Returns the hint "did you mean ...?" if a known word is spelt like this one."""
+    import difflib
+
     close = difflib.get_close_matches(word, sorted(candidates), n=3, cutoff=0.6)
     return f"did you mean {' or '.join(f'`{name}`' for name in close)}?" if close else None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from html import escape
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -209,12 +208,14 @@ class Results(Iterator[Output[R]], Generic[R]):
 
     def _repr_html_(self) -> str:
         """Returns a table of the first outputs, for notebooks. They are not lost: a loop begins with them."""
+        from html import escape  # its tables of entities take as much memory as ten modules of squall
+
         first = list(islice(self._outputs, MAX_ROWS_IN_HTML + 1))
         self._outputs = chain(first, self._outputs)
         shown = [output for output in first[:MAX_ROWS_IN_HTML] if not isinstance(output.fact, Evaluated)]
         names = list(dict.fromkeys(name for output in shown for name in _columns(output.fact)))
         head = "".join(f"<th>{escape(name)}</th>" for name in ("time", "rule", *names))
-        rows = "".join(_html_row(output, names) for output in shown)
+        rows = "".join(_html_row(map(escape, _html_cells(output, names))) for output in shown)
         more = "<p>and more</p>" if len(first) > MAX_ROWS_IN_HTML else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
 
@@ -274,11 +275,15 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else text(to_term(value))
 
 
-def _html_row(output: Output[Any], names: Sequence[str]) -> str:
+def _html_row(cells: Iterable[str]) -> str:
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+
+
+def _html_cells(output: Output[Any], names: Sequence[str]) -> Iterator[str]:
     values = _columns(output.fact)
     shown = "always" if output.time == ALWAYS else text(date_time(output.time))
-    cells = (shown, output.rule, *("" if values.get(name) is None else values[name] for name in names))
-    return f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in cells)}</tr>"
+    yield from (shown, output.rule)
+    yield from ("" if values.get(name) is None else str(values[name]) for name in names)
 
 
 def _missing(library: str) -> UsageError:

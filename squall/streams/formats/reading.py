@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from squall.contracts import DeadLetterLedger
 from squall.rdf import Event, Term, heartbeat, statement_count
@@ -26,11 +26,13 @@ from squall.streams.formats.parsing import parse_document
 from squall.streams.formats.quintuples import IntervalReader, facts
 from squall.streams.formats.rdf_messages import messages
 from squall.streams.formats.rdf_patch import PatchReader
-from squall.streams.formats.records import RecordDecoder
 from squall.streams.formats.text_input import TextInput, text_input
 from squall.streams.formats.timestamps import property_time
 from squall.streams.mappings.model import Records
 from squall.wording import counted
+
+if TYPE_CHECKING:
+    from squall.streams.formats.records import RecordDecoder
 
 
 @dataclass
@@ -285,6 +287,8 @@ class _Decoder:
             reason = f"records of the format `{self.format.name}` need a mapping: `map=FILE`"
             self._leave_out_rest(Malformed(reason, None))
             return
+        from squall.streams.formats.records import RecordDecoder  # RDF needs no mappings
+
         decoder = RecordDecoder(settings.records, settings.stream, settings.time, suffix(self.name))
         match self.format.name:
             case "ndjson":

@@ -14,9 +14,6 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import chain
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection
-from subprocess import DEVNULL, Popen
 from typing import Any, NamedTuple, cast
 
 from squall.contracts import DeadLetterLedger
@@ -97,6 +94,9 @@ class _ReaderProcess:
     """The process that reads ahead, as this process sees it."""
 
     def __enter__(self) -> _ReaderProcess:
+        from multiprocessing import Pipe  # only large files are read by a process
+        from subprocess import DEVNULL, Popen
+
         self.pipe, child_end = Pipe()
         number = child_end.fileno()
         code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main({number})"
@@ -128,6 +128,8 @@ def main(number: int) -> None:
     Args:
         number: The file descriptor of its end of the pipe.
     """
+    from multiprocessing.connection import Connection
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process handles it
     gc.disable()  # reading creates no reference cycles
     pipe = Connection(number)
