@@ -334,6 +334,15 @@ def test_an_operator_is_shardable_if_its_rows_meet_by_subject(
     assert (reason and reason.what) == why
 
 
+def test_rows_of_a_new_operator_are_partitioned_where_it_copies_the_key() -> None:
+    swapped = type("Swapped", (Latest,), {"copied": lambda self, widths: (1, 0)})
+    dropped = type("Dropped", (Latest,), {"copied": lambda self, widths: (1,)})
+    for kind, partitioning in ((Latest, (0,)), (swapped, (1,)), (dropped, None)):
+        plan = Plan(tuple(assign_partitioning(read_by(cast(Operator, kind(0))).nodes)))
+        assert output_partitioning(plan, plan.by_id["it"], {("it", 0): (0,)}) == partitioning
+        assert output_partitioning(plan, plan.by_id["it"], {("it", 0): ()}) == (), "all rows are in one task"
+
+
 def test_a_new_operator_may_decide_the_next_instant() -> None:
     """Its plan then runs as a whole."""
     deciding = type("Deciding", (Latest,), {"decides_next_instant": "decides"})

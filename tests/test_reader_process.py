@@ -53,12 +53,13 @@ def text(kinds: Sequence[int]) -> str:
 def others(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Records the reader processes that are started."""
     anys: list[Any] = []
+    popen = subprocess.Popen
 
     def noted(arguments: list[str], **options: Any) -> Any:
-        anys.append(subprocess.Popen(arguments, **options))
+        anys.append(popen(arguments, **options))
         return anys[-1]
 
-    monkeypatch.setattr(reader_process, "Popen", noted)
+    monkeypatch.setattr(subprocess, "Popen", noted)
     monkeypatch.setattr(reader_process, "_cores", lambda: 2)
     return anys
 
@@ -117,6 +118,7 @@ def compare(path: Path, wanted: Any = None, current_offset: Any = None, limits: 
 def here(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Reads in this process, in whole or in part."""
     anys: list[Any] = []
+    popen = subprocess.Popen
 
     def noted(task: ReadTask, *other_items: Any) -> Any:
         anys.append(task.place.offset)

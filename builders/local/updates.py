@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from squall.builders.local.timers import Timers
 from squall.builders.runtime.dataflow import Dataflow
@@ -136,7 +137,7 @@ class UpdateSteps:
         self._change_graphs(graph_updates, time)
 
     def _change_graphs(self, graph_updates: GraphUpdates, time: int) -> None:
-        for update in sorted(graph_updates, key=_insertions_last):
+        for update in sorted(graph_updates, key=attrgetter("inserts")):
             if update.inserts:
                 self._insert(update, time, graph_updates[update])
             else:
@@ -194,10 +195,6 @@ def _add_node(graph_updates: GraphUpdates, id: str, graph_update: GraphUpdate) -
     ids = graph_updates.setdefault(graph_update, [])
     if id not in ids:
         ids.append(id)
-
-
-def _insertions_last(graph_update: GraphUpdate) -> bool:
-    return graph_update.inserts
 
 
 def _place(row: Row) -> int:

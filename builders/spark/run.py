@@ -247,15 +247,12 @@ def _rest(batches: Iterable[Sequence[Event]], spark_sources: Sequence[Source]) -
 def _check_end(driver_inputs: Sources | ReplayedBatches | None, spark_sources: Sequence[Source]) -> None:
     """Raises BuilderError if a source of the driver is to end with sources of which only Spark knows when they end."""
     sources = driver_inputs.sources if isinstance(driver_inputs, Sources) else ()
-    if sources and all(map(ends_with_others, sources)) and spark_sources and not any(map(_is_live, spark_sources)):
+    are_bounded = bool(spark_sources) and not any(source.live for source in spark_sources)
+    if sources and all(map(ends_with_others, sources)) and are_bounded:
         raise BuilderError(
             f"`{sources[0].uri}` does not end with `{spark_sources[0].uri}`, which Spark reads by itself",
             hint="say where it ends: `tick:1s?until=2026-01-01T00:00:00Z`",
         )
-
-
-def _is_live(source: Source) -> bool:
-    return source.live
 
 
 def _check_streaming_frames(inputs: Inputs) -> None:

@@ -118,7 +118,8 @@ class ColumnPruning(Rewrite):
                 return replace(left, node=self.put(node, AntiJoin(on), left.node, right.node))
             case Project(columns=columns):
                 rows = self.rows[node.inputs[0].node]
-                return replace(rows, places={column: _moved_column(columns[column], rows.places) for column in read})
+                places = {None: None, **rows.places}
+                return replace(rows, places={column: places[columns[column]] for column in read})
             case Union():
                 return self.over_exact_inputs(node, node.op, read)
             case Distinct() if self.can_prune(node):
@@ -194,10 +195,6 @@ class ColumnPruning(Rewrite):
         """Returns whether the node reads a column that is unbound in all rows, so that no column holds it."""
         places = self.rows[node.inputs[0].node].places
         return any(places[column] is None for column in self.required[node.id][0])
-
-
-def _moved_column(column: int | None, places: ColumnMap) -> int | None:
-    return None if column is None else places[column]
 
 
 def _rows_with(node: str, columns: Sequence[int]) -> PrunedRows:

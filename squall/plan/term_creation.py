@@ -53,8 +53,8 @@ def recursive_creations(plan: Plan) -> dict[str, str]:
 def _recursive_creations(plan: Plan) -> dict[str, str]:
     endless: list[str] = []
     for component in plan.components:
-        creating = [id for id in component if len(component) > 1 and _creates(plan.by_id[id])]
-        if creating:
+        recursive = component if len(component) > 1 else ()
+        if creating := [id for id in recursive if any(map(creating_function, _expressions(plan.by_id[id])))]:
             endless += _cyclic(plan, creating, _flows(plan, component))
     return {id: _rule_of(plan, id) for id in endless}
 
@@ -65,11 +65,6 @@ def nesting_nodes(plan: Plan) -> dict[str, str]:
     calls = ((node.id, expression) for node in nodes for expression in _expressions(node))
     nesting = (id for id, call in calls if isinstance(call, Invoke) and call.function == LIMIT)
     return {id: _rule_of(plan, id) for id in nesting}
-
-
-def _creates(node: Node) -> bool:
-    """Returns whether a node adds columns by functions that create terms."""
-    return any(map(creating_function, _expressions(node)))
 
 
 def _expressions(node: Node) -> tuple[Expression, ...]:

@@ -2,15 +2,18 @@
 
     python -m tests.bench.instructions q3 rdfs --beside 8e808b1e
 
-On a machine that others use, times vary by more than changes of a few per cent; instructions do not. Of each work the
-first half and all of the stream are evaluated, each in a process under `valgrind --tool=callgrind`. The difference is
-the evaluation of the second half, without imports, planning and construction. Hashes have the seed 0, and addresses are
-not randomised (`setarch -R`).
+On a machine that others use, times vary by more than changes of a few per cent; instructions do not. Each work is
+evaluated in a process under `valgrind --tool=callgrind`, which counts from the middle of the stream on: the evaluation
+of the second half, without imports, planning and construction. What has no times is counted as a whole. With
+`--construction`, what is counted is a second compilation, planning and construction of the job. Hashes have the seed 0,
+and addresses are not randomised (`setarch -R`). Needs Linux on x86-64.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
+import mmap
 import os
 import re
 import shutil
@@ -34,12 +37,28 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("work", nargs="*", metavar="WORK", help=f"all of {', '.join(SIZES)} by default")
     parser.add_argument("--beside", metavar="COMMIT", help="a commit to count, too")
     parser.add_argument("--size", type=int, help="triples of the stream")
-    parser.add_argument("--halves", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--construction", action="store_true", help="compilation, planning and construction")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(given)
 
 
-def evaluate(name: str, size: int, halves: int) -> int:
-    """Evaluates one or both halves of a work's stream, with events in memory, and returns the number of outputs."""
+_REQUEST = bytes.fromhex("4889f8 31d2 48c1c703 48c1c70d 48c1c73d 48c1c733 4887db 4889d0 c3")
+"""The machine code of a request to valgrind (its manual, section 3.1), as a function of the request's number and
+arguments."""
+_START, _STOP = (ord("C") << 24 | ord("T") << 16 | number for number in (4, 5))
+"""The numbers of the requests to start and to stop counting (callgrind's manual, section 6.5)."""
+
+
+def ask_valgrind(number: int) -> None:
+    """Sends a request to valgrind, which it runs under; else nothing happens."""
+    code = mmap.mmap(-1, len(_REQUEST), prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    code.write(_REQUEST)
+    send = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_void_p)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
+    send((ctypes.c_long * 6)(number))
+
+
+def evaluate(name: str, size: int, construction: bool = False) -> int:
+    """Evaluates a work's stream, with events in memory, and returns the number of outputs."""
     import gc
 
     import squall
@@ -53,24 +72,36 @@ def evaluate(name: str, size: int, halves: int) -> int:
         task = Task(work, work.files(Path(folder)), work.slide or 800)
         batches = list(ours.batched(task, columns=True))
         static = [Event(ALWAYS, tuple(map(ours.triple, task.static())))]
-        plan = squall.plan(squall.compile(task.files.program, window=ours.window(work)))
         gc.disable()
-        return sum(1 for _ in squall.build(plan, "iterator").run(batches[: len(batches) * halves // 2], static))
+
+        def job() -> squall.Job:
+            plan = squall.plan(squall.compile(task.files.program, window=ours.window(work)))
+            return squall.build(plan, "iterator")
+
+        def half_counted() -> Iterator[Sequence[Event]]:
+            yield from batches[: len(batches) // 2]
+            ask_valgrind(_START)
+            yield from batches[len(batches) // 2 :]
+
+        counted_job = job()
+        if construction:
+            ask_valgrind(_START)
+            counted_job = job()
+            ask_valgrind(_STOP)
+        outputs = sum(1 for _ in counted_job.run(batches if construction else half_counted(), static))
+        ask_valgrind(_STOP)
+        return outputs
 
 
-def count(name: str, size: int, tree: Path) -> int:
-    """Returns the instructions for the second half of a work's stream by the code in a folder.
+def count(name: str, size: int, tree: Path, construction: bool = False) -> int:
+    """Returns the instructions for the second half of a work's stream, or for its job, by the code in a folder.
 
     Raises:
         RuntimeError: The evaluation failed; the message has its output.
     """
-    half, whole = (_collected(name, size, halves, tree) for halves in (1, 2))
-    return whole - half
-
-
-def _collected(name: str, size: int, halves: int, tree: Path) -> int:
-    command = ["setarch", "-R", "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", sys.executable]
-    child = [str(Path(__file__)), name, "--size", str(size), "--halves", str(halves)]
+    valgrind = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--callgrind-out-file=/dev/null"]
+    command = ["setarch", "-R", *valgrind, sys.executable]
+    child = [str(Path(__file__)), name, "--size", str(size), "--inside", *["--construction"] * construction]
     environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(tree)}
     process = subprocess.run([*command, "-P", *child], capture_output=True, text=True, env=environment, cwd=tree)
     total = re.search(r"Collected : (\d+)", process.stderr)
@@ -94,19 +125,22 @@ def checkout(commit: str) -> Iterator[Path]:
 
 def main(given: Sequence[str] | None = None) -> None:
     options = arguments(given)
-    if options.halves:
-        evaluate(options.work[0], options.size, options.halves)
+    if options.inside:
+        evaluate(options.work[0], options.size, options.construction)
         os._exit(0)  # at its end, the interpreter would collect what the evaluation has left
     if not shutil.which("valgrind"):
         raise SystemExit("valgrind is not installed (Debian: valgrind)")
     sizes = {name: options.size or SIZES.get(name, 3_000) for name in options.work or SIZES}
     if not options.beside:
         for name, size in sizes.items():
-            print(f"{name}, {size:,} triples: {count(name, size, ROOT) / 1e6:,.1f} million", flush=True)
+            print(
+                f"{name}, {size:,} triples: {count(name, size, ROOT, options.construction) / 1e6:,.1f} million",
+                flush=True,
+            )
         return
     with checkout(options.beside) as tree:
         for name, size in sizes.items():
-            before, now = count(name, size, tree), count(name, size, ROOT)
+            before, now = (count(name, size, folder, options.construction) for folder in (tree, ROOT))
             print(f"{name}, {size:,} triples: {before / 1e6:,.1f} and {now / 1e6:,.1f} million: {now / before:.3f}",
                   flush=True)  # fmt: skip
 

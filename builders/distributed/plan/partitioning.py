@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from squall.plan import Node, Plan, partitioning
-from squall.plan.operators import DerivedStream, Group, TransitiveClosure, is_stateful
+from squall.plan.operators import DerivedStream, TransitiveClosure, is_stateful
 from squall.plan.partitioning import Columns, derived_stream_columns, positions, template_of
 
 Address = tuple[str, int]
@@ -114,15 +114,13 @@ def output_partitioning(plan: Plan, node: Node, partitionings: Partitionings) ->
         return BY_PATH_START if input_partitionings[0] == BROADCAST else input_partitionings[0]
     if all(partitioning == BROADCAST for partitioning in input_partitionings):
         return BROADCAST
-    match node.op:
-        case op if op.join_keys:
-            widths = [plan.widths[edge.node] for edge in node.inputs]
-            return _join_partitioning(op.copied(widths), widths, input_partitionings)
-        case Group(keys=columns):
-            return _mapped(input_partitionings[0], lambda partitioning: positions(columns, partitioning))
-        case DerivedStream():
-            return _derived_stream_partitioning(plan, node, node.op, input_partitionings)
-    return input_partitionings[0]
+    if isinstance(node.op, DerivedStream):
+        return _derived_stream_partitioning(plan, node, node.op, input_partitionings)
+    widths = [plan.widths[edge.node] for edge in node.inputs]
+    copied = node.op.copied(widths)
+    if node.op.join_keys:
+        return _join_partitioning(copied, widths, input_partitionings)
+    return _mapped(input_partitionings[0], partial(positions, copied))
 
 
 def _derived_stream_partitioning(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import cast
 
 from squall.builders.runtime.operators.event_time import EventTimeOperator
@@ -145,7 +146,7 @@ class OccurrenceStreamOperator(DerivedStreamOperator):
             deltas += [(row[0], moment, *row[1:], "", start, end, 1) for row in rows]
             self.events.append(Event(time, tuple(sorted(cast(Fact, row_fact(row)) for row in rows)), self.stream))
             self.last_time = max(self.last_time, start if end == FOREVER else end)
-        self.events.sort(key=_event_time)
+        self.events.sort(key=attrgetter("time"))
         return deltas
 
     def resume_at(self, watermark: int) -> None:
@@ -170,10 +171,6 @@ def _by_length(deltas: Iterable[Delta]) -> tuple[list[Delta], list[Delta]]:
         is_moment = delta[-2] - delta[-3] == 1
         (moments if is_moment else lasting).append(delta)
     return moments, lasting
-
-
-def _event_time(event: Event) -> int:
-    return event.time
 
 
 def _graph_and_fact(output: Output) -> tuple[str, Fact]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from operator import attrgetter
 from typing import cast
 
 from squall.builders.runtime.operators.count_window import DeltasOf, WindowFact
@@ -176,7 +177,7 @@ class SessionContent:
             for _ in range(-count):
                 facts.remove(fact)
         self.sessions, self.complete, self.new = {}, [], {}
-        for fact in sorted(facts, key=_arrival):
+        for fact in sorted(facts, key=attrgetter("arrival")):
             key = self.window.session_key(fact.fact)
             session = self.sessions.setdefault(key, _Session(fact.arrival, 0))
             session.last = fact.arrival
@@ -190,10 +191,6 @@ class SessionContent:
     def size(self) -> int:
         """Returns the number of facts."""
         return sum(len(session.facts) for session in self._all_sessions())
-
-
-def _arrival(fact: WindowFact) -> int:
-    return fact.arrival
 
 
 def session_row(arrival: WindowFact, weight: int) -> Delta:
