@@ -118,7 +118,6 @@ def compare(path: Path, wanted: Any = None, current_offset: Any = None, limits: 
 def here(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Reads in this process, in whole or in part."""
     anys: list[Any] = []
-    popen = subprocess.Popen
 
     def noted(task: ReadTask, *other_items: Any) -> Any:
         anys.append(task.place.offset)
