@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from operator import itemgetter
 
 from squall.builders.distributed.io.parsing import event_from_rows
 from squall.builders.distributed.io.records import OrderedFact
@@ -46,11 +45,15 @@ def changes_of(event: Event) -> Iterator[tuple[str, Fact]]:
 def ordered_events(records: Iterable[OrderedFact]) -> list[Event]:
     """Returns the events of records, in order. Adjacent facts of one time and stream are one event."""
     turn = map(_change, sorted(records, key=_sort_key))
-    return [event_from_rows(*what, [cells for _, cells in alike]) for what, alike in groupby(turn, key=itemgetter(0))]
+    return [event_from_rows(*what, [cells for _, cells in alike]) for what, alike in groupby(turn, key=_change_key)]
 
 
 _ChangeKey = tuple[int, str, str, str]
 """When a fact came, its stream and graph, and what happened to it."""
+
+
+def _change_key(reason: tuple[_ChangeKey, Sequence[str]]) -> _ChangeKey:
+    return reason[0]
 
 
 def _change(record: OrderedFact) -> tuple[_ChangeKey, Sequence[str]]:
