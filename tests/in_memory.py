@@ -20,13 +20,13 @@ from squall.builders.distributed.exec import state_cache
 from squall.builders.distributed.exec.adaptation import BatchAdaptation
 from squall.builders.distributed.exec.batch_log import MicroBatchLog, plan_number_of
 from squall.builders.distributed.exec.logged_batches import LoggedBatches
-from squall.builders.distributed.exec.micro_batch import MicroBatches, batches_of
+from squall.builders.distributed.exec.micro_batch import batches_of
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.routing import Router
 from squall.builders.distributed.exec.state_cache import StateCache
 from squall.builders.distributed.io.engine import Folder, NodeMetrics, Read
 from squall.builders.distributed.io.parsing import Parsed
-from squall.builders.distributed.io.records import STATE, DeadLetter, WorkerStep, from_arrow, to_arrow
+from squall.builders.distributed.io.records import STATE, DeadLetter, SourceCount, WorkerStep, from_arrow, to_arrow
 from squall.builders.distributed.plan.broadcast import moved_broadcast_inputs
 from squall.builders.distributed.plan.buckets import BROADCAST_BUCKET
 from squall.builders.distributed.plan.partitioning import Address
@@ -197,7 +197,6 @@ class Plans:
 
     def move(self, job: LoggedBatches, plan: Plan) -> None:
         """Moves the state of a job to another plan."""
-        assert isinstance(job, MicroBatches)
         before, broadcast_inputs, skewed_keys = self.by_number[self.number]
         moved = (
             plan,
@@ -298,7 +297,8 @@ def run(
         if workers is not None:
             files.fails = lambda: workers.draw.random() < workers.failure_rate / 10
         try:
-            if adaptations[-1].count(job, 1, lambda other: plans.move(job, other)):
+            statements = sum(count for _, count in job.report.all(SourceCount))
+            if adaptations[-1].count(job, statements, lambda other: plans.move(job, other)):
                 jobs.clear()
         except Interrupted:
             jobs.clear()

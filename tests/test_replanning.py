@@ -294,6 +294,25 @@ def test_the_statistics_are_those_of_what_is_stored() -> None:
     assert dict(counts[kind].values)[of] == 1
 
 
+def test_the_statistics_are_those_of_what_is_valid_together() -> None:
+    """What the window of the next evaluation holds already is joined with nothing of the present one."""
+    text = "SELECT ?x ?z FROM STREAM <urn:s> [RANGE 10s STEP 10s] WHERE { ?x <urn:p> ?y . ?y <urn:q> ?z }"
+    system = squall.compile(text, lexer="csparql")
+    job = IteratorJob(squall.plan(system), Options(), Tuning(min_facts_per_instant=1 << 60))
+    p, q = iri("urn:p"), iri("urn:q")
+    a, b, c, d = NODES
+    events = [(1, Triple(a, p, b)), (2, Triple(b, q, c)), (10_001, Triple(a, p, c)), (10_002, Triple(b, p, d))]
+    sizes = []
+    for _ in job.start([], 0):
+        pass
+    for time, triple in events:
+        for _ in job.process([Event(time, (triple,), "urn:s"), Event(time + 1, (), "urn:s")]):
+            pass
+        counts = dict(state_statistics(job.dataflow, job.watermark).predicates)
+        sizes.append([counts[predicate].triples for predicate in (p, q)])
+    assert sizes == [[1, 0], [1, 1], [1, 1], [1, 1]]  # before the first evaluation, what comes is all that is known
+
+
 def test_the_statistics_of_many_rows_are_those_of_a_sample() -> None:
     system = squall.compile("[r: (?x <urn:p> ?y) (?y <urn:q> ?z) -> (?x <urn:r> ?z)]", lexer="jena")
     job = IteratorJob(squall.plan(system), Options(), Tuning(min_facts_per_instant=1 << 60))

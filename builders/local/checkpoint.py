@@ -207,13 +207,7 @@ class Checkpoint:
             owner: What the file belongs to from then on.
             old_keys: The key that each state had before. States without one are new.
         """
-        state = self._take_state()
-        by_key: dict[str, dict[int, list[Delta]]] = {}
-        for (key, slot), deltas in state.deltas.items():
-            by_key.setdefault(key, {})[slot] = deltas
-        self._migrated = {
-            (key, slot): deltas for key, old in old_keys.items() for slot, deltas in by_key.get(old, {}).items()
-        }
+        self._migrated = self._take_state().renamed(old_keys).deltas
         self.owner = owner
 
     def close(self) -> None:

@@ -59,6 +59,18 @@ class StateChangelog:
         for id, slot, deltas in changelog:
             self.deltas.setdefault((id, slot), []).extend(deltas)
 
+    def renamed(self, old_keys: Mapping[str, str]) -> StateChangelog:
+        """Returns the changelog by other keys of the operators. old_keys: the present key by the other one; operators
+        without one are left out."""
+        by_key: dict[str, dict[int, list[Delta]]] = {}
+        for (key, slot), deltas in self.deltas.items():
+            by_key.setdefault(key, {})[slot] = deltas
+        renamed = StateChangelog()
+        renamed.deltas = {
+            (key, slot): deltas for key, old in old_keys.items() for slot, deltas in by_key.get(old, {}).items()
+        }
+        return renamed
+
     def compact(self, states: Mapping[str, Stateful], watermark: int) -> None:
         """Compacts the deltas of all slots.
 

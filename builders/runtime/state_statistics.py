@@ -50,8 +50,19 @@ class _Column(NamedTuple):
     pairs: float
 
 
+class _Sample(NamedTuple):
+    """A sample of the stored rows of a node, and the number of rows for which one of them stands."""
+
+    rows: Sequence[Delta]
+    scale: float
+
+
 def state_statistics(dataflow: Dataflow, watermark: int) -> Statistics:
-    """Returns the statistics of the triples that are valid at the watermark (integer ms) or later.
+    """Returns the statistics of the triples that are valid at the watermark (integer ms), or of those that are valid
+    later if there are none.
+
+    What is valid together is joined. Rows of a window that has not been evaluated yet meet none of those of the one
+    before, so that counting both would make joins look more expensive than they are.
 
     Predicates whose triples are not stored have the counts that are assumed without statistics. What rules derive is
     counted with the rest.
@@ -60,11 +71,16 @@ def state_statistics(dataflow: Dataflow, watermark: int) -> Statistics:
     defaults = DefaultCounts(functional(plan))
     counts = {predicate: defaults.counts(predicate) for predicate in _predicates(plan)}
     of_objects: dict[Term, dict[Term, float]] = {}
-    for id, (operator, port) in stored_inputs(dataflow).items():
+    stored = {
+        id: _sample(list(operator.stored(port)), watermark) for id, (operator, port) in stored_inputs(dataflow).items()
+    }
+    has_present = any(row[-3] <= watermark for sample in stored.values() for row in sample.rows)
+    for id, sample_of_id in stored.items():
         pattern = _pattern(plan, id)
         if pattern is None:
             continue
-        sample, live = _live_rows(list(operator.stored(port)), watermark)
+        sample = [row for row in sample_of_id.rows if row[-3] <= watermark or not has_present]
+        live = len(sample) * sample_of_id.scale
         if isinstance(pattern.subject, int) and isinstance(pattern.value, int | None):
             counts[pattern.predicate] = _counts(pattern, sample, live)
         elif isinstance(pattern.subject, int | None) and isinstance(pattern.value, str):
@@ -77,11 +93,10 @@ def state_statistics(dataflow: Dataflow, watermark: int) -> Statistics:
     return Statistics.of_data(statistics.data)  # the numbers as a checkpoint reads them
 
 
-def _live_rows(rows: Sequence[Delta], watermark: int) -> tuple[list[Delta], float]:
-    """Returns a sample of the rows that are valid at the watermark or later, and the estimated number of all."""
+def _sample(rows: Sequence[Delta], watermark: int) -> _Sample:
+    """Returns a sample of the rows that are valid at the watermark or later."""
     sampled = rows if len(rows) <= SAMPLED_ROWS else Random(0).sample(rows, SAMPLED_ROWS)
-    sample = [row for row in sampled if row[-2] > watermark]
-    return sample, len(sample) * len(rows) / max(len(sampled), 1)
+    return _Sample([row for row in sampled if row[-2] > watermark], len(rows) / max(len(sampled), 1))
 
 
 def _predicates(plan: Plan) -> set[Term]:

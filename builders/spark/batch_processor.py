@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from squall import functions
 from squall.builders.distributed.exec.logged_batches import LoggedBatches
-from squall.builders.distributed.exec.micro_batch import MicroBatches, batches_of
+from squall.builders.distributed.exec.micro_batch import batches_of
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.io.ingest import record_dead_letter
 from squall.builders.distributed.io.parsing import Document, lines_parser
@@ -108,7 +108,6 @@ class BatchProcessor:
             CannotReplan: the state is not known to be that of the other plan. The run may go on.
         """
         batches = self.batches
-        assert isinstance(batches, MicroBatches)
         before = batches.program.physical
         joins = JoinStrategies(before.broadcast_inputs - closure_inputs(self.plan), before.skewed_keys)
         joins = joins.moved(self.plan, plan)

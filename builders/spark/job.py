@@ -11,7 +11,6 @@ from squall.builders.distributed.io.ingest import check_bounded
 from squall.builders.distributed.io.records import WorkerError
 from squall.builders.distributed.plan.broadcast import closure_inputs
 from squall.builders.distributed.plan.physical_plan import PhysicalPlan, physical_plan
-from squall.builders.distributed.plan.strategy import strategy_of
 from squall.builders.runtime.plan_choice import check_replaceable
 from squall.builders.spark.folder import check as check_folder
 from squall.builders.spark.run import Run
@@ -81,10 +80,6 @@ def _check_replaceable(plan: Plan, options: Options) -> None:
         raise BuilderError("the run cannot replace its plan", hint="plan the program by `squall.plan`")
     if options.run_as_one_batch:
         raise BuilderError("one batch has one plan", hint="leave out `--adapt`, or `--batch`")
-    strategy = strategy_of(plan)
-    if not strategy.is_staged:
-        hint = "leave `--adapt` out, or run the program in this process: `--builder iterator`"
-        raise BuilderError(f"tasks run the plan as a whole and do not replace it: {strategy.reasons[0]}", hint=hint)
 
 
 class SparkJob:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 
 from squall.builders.distributed.exec.logged_batches import LoggedBatches
-from squall.builders.distributed.exec.micro_batch import MicroBatches
 from squall.builders.runtime.plan_choice import PlanChoice, plan_for
 from squall.builders.runtime.replanning import CannotReplan
 from squall.contracts import PlanChange, Replanning
@@ -51,11 +50,10 @@ class BatchAdaptation:
         Returns:
             Whether the plan has been replaced.
         """
-        is_due = self.choice.is_due(statements)
-        if not is_due or not isinstance(batches, MicroBatches) or not batches.progress.state_rows:
+        if not self.choice.is_due(statements) or not batches.looked_at_rows:
             return False
-        if batches.row_count > self.max_rows:
-            rows = counted(batches.row_count, "row")
+        if batches.looked_at_rows > self.max_rows:
+            rows = counted(batches.looked_at_rows, "row")
             self.refused = f"the state has {rows}, and one task reads at most {self.max_rows:,} of them"
             return False
         with self.choice.timed():
@@ -68,5 +66,5 @@ class BatchAdaptation:
                 self.refused = error.message
                 return False
         self.plan, self.refused = plan, ""
-        self.changes.append(PlanChange(batches.progress.watermark, gain))
+        self.changes.append(PlanChange(batches.watermark, gain))
         return True

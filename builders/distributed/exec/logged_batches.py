@@ -15,6 +15,8 @@ from squall.builders.distributed.io.parsing import Parse
 from squall.builders.distributed.io.records import DEAD_LETTER, DeadLetter, WorkerRecord, WorkerStep
 from squall.builders.distributed.plan.strategy import BatchLimits, BatchSizes, for_batch
 from squall.contracts import Output
+from squall.plan import Plan
+from squall.plan.cardinality import Statistics
 
 
 class LoggedBatches(ABC):
@@ -93,6 +95,36 @@ class LoggedBatches(ABC):
     @abstractmethod
     def commit(self, number: int | None) -> None:
         """Commits the batch, whose outputs are durable. number: Spark's number of the micro-batch."""
+
+    # Another plan
+
+    @property
+    @abstractmethod
+    def looked_at_rows(self) -> int:
+        """The number of rows that a look at the state reads (`statistics`), or 0 if there is nothing to see yet."""
+
+    @property
+    @abstractmethod
+    def watermark(self) -> int:
+        """The time (integer ms) that the committed batches have come to."""
+
+    @abstractmethod
+    def statistics(self) -> Statistics:
+        """Returns the statistics of the data in the state. One task reads all of it."""
+
+    @abstractmethod
+    def move(self, program: Program, logical_before: Plan, logical: Plan, plan: object) -> None:
+        """Moves the state to another plan, by a batch that reads nothing. Afterwards a job with the other plan resumes.
+
+        Args:
+            program: the program with the other plan.
+            logical_before: the present plan without multiway joins.
+            logical: the other plan without multiway joins.
+            plan: what the other plan is, as a JSON value, for whoever resumes.
+
+        Raises:
+            CannotReplan: the state is not known to be that of the other plan. The job may go on.
+        """
 
     # What it has reported and stored
 

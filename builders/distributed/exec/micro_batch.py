@@ -12,7 +12,6 @@ begin to hold. Then the nodes that look at complete instants process them in ord
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,13 +23,13 @@ from squall.builders.distributed.exec.job_runner import JobRunner
 from squall.builders.distributed.exec.logged_batches import LoggedBatches
 from squall.builders.distributed.exec.ordered_scan_tasks import ordered_scan_step
 from squall.builders.distributed.exec.output_stage import snapshot_outputs
-from squall.builders.distributed.exec.plan_change import PlanMove, statistics_step
+from squall.builders.distributed.exec.plan_change import PlanMove, move_results, statistics_of, statistics_step
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.sharded_plan import Shards
 from squall.builders.distributed.exec.worker import compaction, initial_records, source_step
 from squall.builders.distributed.io.engine import Engine, Files, Frame, TaskReport
 from squall.builders.distributed.io.parsing import Parse
-from squall.builders.distributed.io.records import PlanReport, WorkerRecord, WorkerStep, constant_step
+from squall.builders.distributed.io.records import WorkerRecord, WorkerStep, constant_step
 from squall.builders.distributed.plan.buckets import ORDERED_SCAN
 from squall.builders.distributed.plan.snapshot_nodes import rstream_nodes
 from squall.builders.distributed.plan.strategy import BatchLimits
@@ -171,35 +170,30 @@ class MicroBatches(LoggedBatches):
 
     # Another plan
 
+    @property
+    def looked_at_rows(self) -> int:
+        return self.progress.row_count if self.progress.state_rows else 0
+
+    @property
+    def watermark(self) -> int:
+        return self.progress.watermark
+
     def statistics(self) -> Statistics:
-        """Returns the statistics of the data in the state. One task reads all of it."""
         step = statistics_step(self.program, self.progress.state_watermark(self.program))
-        (report,) = self.runner.run_over_state(step).all(PlanReport)
-        return Statistics.of_data(json.loads(report.text))
+        return statistics_of(self.runner.run_over_state(step))
 
     def move(self, program: Program, logical_before: Plan, logical: Plan, plan: object) -> None:
-        """Moves the state to another plan, by a batch that reads nothing. Afterwards a job with the other plan resumes.
-
-        Args:
-            program: the program with the other plan.
-            logical_before: the present plan without multiway joins.
-            logical: the other plan without multiway joins.
-            plan: what the other plan is, as a JSON value, for whoever resumes.
-
-        Raises:
-            CannotReplan: the state is not known to be that of the other plan. The job may go on.
-        """
         previous, log = self.progress, self.log
         watermark = previous.state_watermark(self.program)
         move = PlanMove(self.program, program, logical_before, logical, watermark, previous.processed_until)
         buffered_files = BatchRows(self.runner, self.program, previous, keep=True).source_files()
         folder = log.next_step()
         report = self.runner.run_over_state(self.runner.with_records(move.step(), folder), buffered_files)
-        (plan_report,) = report.all(PlanReport)
-        result = json.loads(plan_report.text)
-        if "refused" in result:
+        try:
+            (result,) = move_results(report)
+        except CannotReplan:
             log.abandon()
-            raise CannotReplan(result["refused"])
+            raise
         log.add(folder, report)
         self.progress = replace(
             previous,

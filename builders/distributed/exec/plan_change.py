@@ -2,7 +2,8 @@
 
 State belongs to nodes, and joins are other nodes in the other plan (`squall.builders.runtime.replanning`). What nodes
 other than joins have stored stays as it is, and gets the numbers of their nodes in the other plan. New joins are filled
-with the rows of their inputs. All rows go to the buckets that the other plan partitions them by.
+with the rows of their inputs. All rows go to the buckets that the other plan partitions them by. (Plans that tasks run
+as a whole move in `squall.builders.distributed.exec.sharded_plan`.)
 
 Rows that wait until their instant is complete are those of the inputs that they wait for. An input of the other plan
 gets the rows that have the same producer.
@@ -12,12 +13,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.routing import WAKE_PORT
+from squall.builders.distributed.io.engine import TaskReport
 from squall.builders.distributed.io.records import (
     STATE,
     PlanReport,
@@ -26,6 +28,7 @@ from squall.builders.distributed.io.records import (
     WorkerStep,
 )
 from squall.builders.distributed.plan.partitioning import Address, producers_of
+from squall.builders.distributed.plan.physical_plan import PhysicalPlan
 from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.operators import make_operator
 from squall.builders.runtime.operators.stateless import StatelessOperator
@@ -34,6 +37,7 @@ from squall.builders.runtime.state import compact_deltas
 from squall.builders.runtime.state_statistics import state_statistics
 from squall.builders.runtime.zset import Delta
 from squall.plan import Plan
+from squall.plan.cardinality import Statistics
 from squall.plan.equivalence import RowDigests, is_conjunctive
 from squall.plan.operators import Join, MultiwayJoin
 from squall.process.recursion import deep_recursion
@@ -52,12 +56,25 @@ def statistics_step(program: Program, watermark: int) -> WorkerStep:
 
 
 def _statistics(program: Program, watermark: int, row_batches: Iterable[RowBatch]) -> Iterator[WorkerRecord]:
-    dataflow = _restored_joins(program, _by_type(row_batches)[0])
+    dataflow = Dataflow(program.plan)
+    restore_joins(dataflow, [node.id for node in program.plan.nodes], rows_by_type(row_batches)[0])
+    yield statistics_report(dataflow, watermark)
+
+
+def statistics_report(dataflow: Dataflow, watermark: int) -> PlanReport:
+    """Returns the report of the statistics of what the joins of a dataflow have stored, as far as it is valid at the
+    watermark (integer ms) or later."""
     with deep_recursion():
-        yield PlanReport(json.dumps(state_statistics(dataflow, watermark).data))
+        return PlanReport(json.dumps(state_statistics(dataflow, watermark).data))
 
 
-def _by_type(row_batches: Iterable[RowBatch]) -> tuple[StoredRows, StoredRows]:
+def statistics_of(report: TaskReport) -> Statistics:
+    """Returns the statistics that the task of a look has reported."""
+    (plan_report,) = report.all(PlanReport)
+    return Statistics.of_data(json.loads(plan_report.text))
+
+
+def rows_by_type(row_batches: Iterable[RowBatch]) -> tuple[StoredRows, StoredRows]:
     """Returns the deltas of state, and those of rows on their way."""
     state: StoredRows = {}
     rows: StoredRows = {}
@@ -67,17 +84,43 @@ def _by_type(row_batches: Iterable[RowBatch]) -> tuple[StoredRows, StoredRows]:
     return state, rows
 
 
-def _restored_joins(program: Program, state: StoredRows) -> Dataflow:
-    """Returns a dataflow of all nodes, in which only the operators are restored that store the rows of their inputs."""
-    dataflow = Dataflow(program.plan)
+def restore_joins(dataflow: Dataflow, ids: Sequence[str], state: StoredRows) -> None:
+    """Restores the operators of a new dataflow that store the rows of their inputs. ids: the nodes by number."""
     for (number, slot), deltas in sorted(state.items()):
-        operator = dataflow.operators.get(program.plan.nodes[number].id)
+        operator = dataflow.operators.get(ids[number])
         if isinstance(operator, StoringJoin):
             operator.restore(slot, deltas)
-    return dataflow
 
 
 # A move
+
+
+def check_processing(before: PhysicalPlan, after: PhysicalPlan) -> None:
+    """Raises CannotReplan if two plans of a program are not processed in the same way."""
+    if (
+        replace(before.strategy, reasons=()) != replace(after.strategy, reasons=())
+        or before.needs_complete_instants != after.needs_complete_instants
+        or before.ordered_scan != after.ordered_scan
+    ):
+        raise CannotReplan("the plans are processed in different ways")
+
+
+def refusal_report(error: CannotReplan) -> PlanReport:
+    """Returns the report of a task that cannot move its state."""
+    return PlanReport(json.dumps({"refused": error.message}))
+
+
+def move_results(report: TaskReport) -> list[Any]:
+    """Returns what the tasks of a move have reported, as JSON values.
+
+    Raises:
+        CannotReplan: a task cannot move its state.
+    """
+    results = [json.loads(plan_report.text) for plan_report in report.all(PlanReport)]
+    for result in results:
+        if "refused" in result:
+            raise CannotReplan(result["refused"])
+    return results
 
 
 @dataclass(frozen=True)
@@ -107,18 +150,19 @@ class PlanMove:
 
     def _records(self, row_batches: Iterable[RowBatch]) -> Iterator[WorkerRecord]:
         self.before.prepare()
-        state, waiting = _by_type(row_batches)
+        state, waiting = rows_by_type(row_batches)
         try:
             with deep_recursion():
-                self._check()
-                dataflow = _restored_joins(self.before, state)
+                check_processing(self.before.physical, self.after.physical)
+                dataflow = Dataflow(self.before.plan)
+                restore_joins(dataflow, [node.id for node in self.before.plan.nodes], state)
                 dataflow.states.enable_changelog()
                 result = replanned(
                     dataflow, self.logical_before, self.logical, self.watermark, executed=self.after.plan
                 )
                 buffered = self._buffered(waiting, result.old_nodes)
         except CannotReplan as error:
-            yield PlanReport(json.dumps({"refused": error.message}))
+            yield refusal_report(error)
             return
         before, after = self.before.physical.numbers, self.after.physical.numbers
         yield PlanReport(json.dumps({"numbers": {before[old]: after[id] for id, old in result.old_nodes.items()}}))
@@ -128,16 +172,6 @@ class PlanMove:
             yield from router.state_batches(id, slot, compact_deltas(deltas, self.watermark, key_width))
         for address, deltas in buffered.items():
             yield from router.buffered_batches(address, deltas)
-
-    def _check(self) -> None:
-        """Checks that both plans are processed in the same way."""
-        before, after = self.before.physical, self.after.physical
-        if (
-            before.strategy != after.strategy
-            or before.needs_complete_instants != after.needs_complete_instants
-            or before.ordered_scan != after.ordered_scan
-        ):
-            raise CannotReplan("the plans are processed in different ways")
 
     def _moved_state(self, state: StoredRows, result: Replanned) -> Iterator[tuple[str, int, Sequence[Delta]]]:
         """Yields (node, slot, deltas) of the state of the other plan."""

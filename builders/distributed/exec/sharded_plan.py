@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -22,6 +23,15 @@ from squall.builders.distributed.exec.batch_log import FIRST_STEP, MicroBatchLog
 from squall.builders.distributed.exec.job_runner import JobRunner
 from squall.builders.distributed.exec.logged_batches import LoggedBatches
 from squall.builders.distributed.exec.ordered_records import OrderedRecords, changes_of, ordered_events
+from squall.builders.distributed.exec.plan_change import (
+    check_processing,
+    move_results,
+    refusal_report,
+    restore_joins,
+    rows_by_type,
+    statistics_of,
+    statistics_report,
+)
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.worker import metric_records
 from squall.builders.distributed.io import task_output
@@ -37,9 +47,11 @@ from squall.builders.distributed.io.records import (
     EventTimes,
     Instant,
     OrderedFact,
+    PlanReport,
     Record,
     RowBatch,
     SourceCount,
+    StateHandle,
     WorkerRecord,
     WorkerStep,
     constant_step,
@@ -53,12 +65,15 @@ from squall.builders.distributed.plan.strategy import BatchLimits
 from squall.builders.local.event_loop import EventLoop
 from squall.builders.runtime.operators.scan import emits_snapshots, predicates_used
 from squall.builders.runtime.profiled import ProfiledDataflow
+from squall.builders.runtime.replanning import CannotReplan
 from squall.builders.runtime.schema_changes import SchemaGuard
 from squall.builders.runtime.serde import pack_output, unpack_outputs
 from squall.builders.runtime.state import StateChangelog
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
 from squall.plan import Plan
+from squall.plan.cardinality import Statistics
+from squall.process.recursion import deep_recursion
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple, heartbeat
 from squall.streams.dead_letters import DeferredLedger, RunLedger
 
@@ -95,6 +110,7 @@ class Shards(LoggedBatches):
     Attributes:
         source_report: what was reported of the sources, where another job than that of the shards reads them.
         task_report: what was reported by the tasks of the shards.
+        state_rows: how many rows the state had after the last batch in which the tasks of this job ran.
     """
 
     progress: ShardedProgress
@@ -116,6 +132,7 @@ class Shards(LoggedBatches):
         self.next_progress = self.progress
         self.source_report: TaskReport | None = None
         self.task_report = TaskReport()
+        self.state_rows = 0
 
     @property
     def report(self) -> TaskReport:
@@ -154,11 +171,12 @@ class Shards(LoggedBatches):
     def process_unshuffled(
         self, parse: Parse, first: Sequence[WorkerRecord] = (), last: bool = False, keep: bool = True
     ) -> None:
+        self.source_report = None
         self._run_tasks([ShardInput(parse, tuple(first))] * self.progress.shard_count, last, keep)
 
     def process(self, records: Frame | None, last: bool = False, keep: bool = True) -> None:
-        if records is not None:
-            self.source_report = self.runner.run(records)
+        self.source_report = None if records is None else self.runner.run(records)
+        self.task_report = TaskReport()
         files = [
             task_output.files_of(self.log.store, self.log.steps, [ROW], [shard])
             for shard in range(self.progress.shard_count)
@@ -173,17 +191,28 @@ class Shards(LoggedBatches):
             if self.log.committed_count - self.progress.base >= self.limits.compaction_interval
             else self.progress.base
         )
+        is_whole = base == self.log.committed_count
         tasks = (
-            ShardTask(
-                self.program, self.progress, self.max_update_steps, first=self.log.committed_count == 0, last=last,
-                whole=base == self.log.committed_count,
-                sharing=ShardSelection(len(inputs), shard), unread=shard_input,
-                state=self.runner.versions.state([shard], SINGLE_PARTITION, keep, self.progress.processed_until),
-            )
+            replace(self._task(shard, is_whole, keep), last=last, unread=shard_input)
             for shard, shard_input in enumerate(inputs)
-        )  # fmt: skip
+        )
         self.task_report = self.runner.run_tasks([self.runner.with_outputs(task) for task in tasks])
         self.next_progress = replace(self.progress, **_progress_times(self.task_report), base=base)
+        self.state_rows = sum(handle.rows for handle in self.task_report.all(StateHandle))
+
+    def _task(self, shard: int, whole: bool, keep: bool = True) -> ShardTask:
+        """Returns the task of a shard, without input. whole: whether it writes its whole state; keep: whether it writes
+        any."""
+        return ShardTask(
+            self.program,
+            self.progress,
+            self.max_update_steps,
+            first=self.log.committed_count == 0,
+            last=False,
+            whole=whole,
+            sharing=ShardSelection(self.progress.shard_count, shard),
+            state=self.runner.versions.state([shard], SINGLE_PARTITION, keep, self.progress.processed_until),
+        )
 
     def outputs(self) -> Iterator[Output]:
         yield from unpack_outputs(self.stored_outputs())
@@ -191,11 +220,38 @@ class Shards(LoggedBatches):
     def commit(self, number: int | None) -> None:
         self.next_progress.number = self.progress.number if number is None else number
         self.progress = self.next_progress
-        self.source_report, self.task_report = None, TaskReport()
         is_full = self.progress.base == self.log.committed_count
         self.log.commit(self.progress, self.log.steps)
         self.runner.versions.commit(is_full)
         self.log.forget(self.progress.base - 1)
+
+    # Another plan
+
+    @property
+    def looked_at_rows(self) -> int:
+        return self.state_rows
+
+    @property
+    def watermark(self) -> int:
+        return self.progress.processed_until
+
+    def statistics(self) -> Statistics:
+        step = self.program.step("a look at the state", partial(_statistics, self.program.plan, self.watermark))
+        return statistics_of(self.runner.run_over_state(step))
+
+    def move(self, program: Program, logical_before: Plan, logical: Plan, plan: object) -> None:
+        check_processing(self.program.physical, program.physical)
+        shards, folder = range(self.progress.shard_count), self.log.next_step()
+        moves = [ShardMove(self._task(shard, whole=True), logical) for shard in shards]
+        report = self.runner.engine.run_tasks([self.runner.with_records(move, folder) for move in moves])
+        try:
+            move_results(report)
+        except CannotReplan:
+            self.log.abandon()
+            raise
+        self.log.add(folder, report)
+        self.progress = replace(self.progress, base=self.log.committed_count)
+        self.log.move(self.progress, (), (), plan)
 
 
 def _progress_times(report: TaskReport) -> dict[str, int]:
@@ -402,7 +458,6 @@ class ShardTask:
                 case _:
                     yield record
         event_loop, previous_state = self._running()
-        names = list(event_loop.states)
         if event_loop.update_steps:
             event_loop.update_steps.expect_events(times)
         for number, output in enumerate(self._outputs(event_loop, ordered_events(arrived))):
@@ -411,9 +466,7 @@ class ShardTask:
             yield Answer(pack_output(output), output.time, position)
         yield from task_dead_letters(event_loop)
         if self.state.keep:
-            for id, slot, deltas in self._state_deltas(event_loop, previous_state):
-                for first in range(0, len(deltas), ROWS_PER_BATCH):
-                    yield RowBatch(STATE, self.shard, 0, names.index(id), slot, deltas[first : first + ROWS_PER_BATCH])
+            yield from self.state_batches(event_loop, self._state_deltas(event_loop, previous_state))
             for name, time in (
                 ("processed_until", event_loop.watermark),
                 ("earliest", event_loop.buffer.earliest(event_loop.watermark)),
@@ -446,6 +499,10 @@ class ShardTask:
         event_loop, unknown = self.state.take(0)
         if event_loop is not None and not unknown and not self.whole:
             return event_loop, StateChangelog()
+        return self.restored()
+
+    def restored(self) -> tuple[EventLoop, StateChangelog]:
+        """Returns an event loop with the state, and that state, which is read."""
         options = Options(max_update_steps=self.steps, measure=self.program.measure, ledger=task_ledger())
         event_loop, state = EventLoop(self.program.plan, options), StateChangelog()
         for update in event_loop.dataflow.input.updates.values():
@@ -463,12 +520,16 @@ class ShardTask:
         self, event_loop: EventLoop, previous_state: StateChangelog
     ) -> Iterator[tuple[str, int, list[Delta]]]:
         """Yields the state that is to be written."""
-        if not self.whole:
-            yield from event_loop.states.drain_changelog()
-            return
-        previous_state.add(event_loop.states.drain_changelog())
-        previous_state.compact(event_loop.states, event_loop.watermark)
-        yield from ((id, slot, deltas) for (id, slot), deltas in previous_state.deltas.items())
+        return whole_state(event_loop, previous_state) if self.whole else event_loop.states.drain_changelog()
+
+    def state_batches(
+        self, event_loop: EventLoop, state_deltas: Iterable[tuple[str, int, Sequence[Delta]]]
+    ) -> Iterator[RowBatch]:
+        """Yields the records of state by (state, slot, deltas). Each state has its number in the event loop."""
+        numbers = {id: number for number, id in enumerate(event_loop.states)}
+        for id, slot, deltas in state_deltas:
+            for first in range(0, len(deltas), ROWS_PER_BATCH):
+                yield RowBatch(STATE, self.shard, 0, numbers[id], slot, deltas[first : first + ROWS_PER_BATCH])
 
     def _outputs(self, event_loop: EventLoop, events: list[Event]) -> Iterator[Output]:
         static = [event for event in events if event.is_static]
@@ -478,3 +539,51 @@ class ShardTask:
             yield from outputs
         for outputs in event_loop.drain() if self.last else ():
             yield from outputs
+
+
+def whole_state(event_loop: EventLoop, previous_state: StateChangelog) -> Iterator[tuple[str, int, list[Delta]]]:
+    """Yields (state, slot, deltas) of all that an event loop has stored. previous_state: what it was restored from, to
+    which its changes are added."""
+    previous_state.add(event_loop.states.drain_changelog())
+    previous_state.compact(event_loop.states, event_loop.watermark)
+    yield from ((id, slot, deltas) for (id, slot), deltas in previous_state.deltas.items())
+
+
+# Another plan
+
+
+def _statistics(plan: Plan, watermark: int, row_batches: Iterable[RowBatch]) -> Iterator[WorkerRecord]:
+    """Yields the report of the statistics of the data in the state of all shards."""
+    event_loop = EventLoop(plan, Options())
+    restore_joins(event_loop.dataflow, list(event_loop.states), rows_by_type(row_batches)[0])
+    yield statistics_report(event_loop.dataflow, watermark)
+
+
+@dataclass(frozen=True)
+class ShardMove:
+    """The worker's function that moves the state of a shard to another plan, and writes all of it.
+
+    Attributes:
+        task: the task of the shard with the present plan.
+        plan: the other plan.
+    """
+
+    __name__ = "a move to another plan"
+
+    task: ShardTask
+    plan: Plan
+
+    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        self.task.program.prepare()
+        return to_arrow(self._records())
+
+    def _records(self) -> Iterator[WorkerRecord]:
+        event_loop, state = self.task.restored()
+        try:
+            with deep_recursion():
+                old_keys = event_loop.replan(self.plan)
+        except CannotReplan as error:
+            yield refusal_report(error)
+            return
+        yield PlanReport("{}")
+        yield from self.task.state_batches(event_loop, whole_state(event_loop, state.renamed(old_keys)))
