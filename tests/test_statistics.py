@@ -180,6 +180,20 @@ def test_a_join_of_a_pattern_with_itself_gives_the_pairs_of_equal_values(
     assert rows(rule(pattern, other), Join) == pytest.approx(pairs)
 
 
+def test_each_row_of_a_relation_agrees_with_itself() -> None:
+    """Where nothing else is known of two columns together, they are not taken for independent of each other."""
+    pattern, other = (AtomPattern(iri("urn:in"), (cell, Y, Z)) for cell in (X, N))
+    assert rows(rule(pattern, other), Join, None) == pytest.approx(rows(rule(pattern), Match, None))
+
+
+def test_two_copies_of_a_relation_are_joined_last() -> None:
+    copies = AtomPattern(iri("urn:in"), (X, Y, Z)), AtomPattern(iri("urn:in"), (N, Y, Z))
+    plan = squall.plan(rule(*copies, Pattern(N, TYPE, iri("urn:Guest"))))
+    joins = [node for node in plan.nodes if isinstance(node.op, Join)]
+    assert len(joins) == 2
+    assert all(len({edge.node for edge in join.inputs}) == 2 for join in joins)
+
+
 def test_statistics_without_pairs_have_groups_of_one_size(tmp_path: Path) -> None:
     path = tmp_path / "counts.json"
     counts = {"triples": 99, "subjects": 50, "objects": 50, "values": []}

@@ -293,12 +293,17 @@ class _JoinOrdering(Rewrite):
         return self.relations.all[part.relation].cost - self.rows(part)
 
     def rank(self, part: _JoinedPart, places: tuple[int, int], votes: Counter[int]) -> tuple[object, ...]:
-        """Returns the rank of a join: the cheapest first, among equal costs the one with the fewest rows."""
+        """Returns the rank of a join: the cheapest first, among equal costs the one with the fewest rows.
+
+        Among costs that differ little, two copies of one relation are joined last: the pairs of its rows that agree are
+        the more, the more unequal its groups are, which no guess knows.
+        """
         relation = self.relations.all[part.relation]
         cost = relation.cost / votes[part.relation]
-        bound_columns = len(relation.of[2])
+        left, right, on = relation.of
         return (
-            round(math.log2(min(cost, MAX_COST) + 1)), relation.depth, cost, self.rows(part), -bound_columns, places,
+            round(math.log2(min(cost, MAX_COST) + 1)), relation.depth, left == right, cost, self.rows(part), -len(on),
+            places,
         )  # fmt: skip
 
     # The new plan

@@ -510,7 +510,8 @@ def join_profile(left: Profile, right: Profile, on: Sequence[tuple[int, int]], k
     """Estimates the rows of a join: each value of the side with fewer values is assumed to be on the other side too.
 
     A pattern that is joined with itself gives the pairs of its rows with the same values. On other columns of it, such
-    as a subject and an object, these pairs are an upper bound (by the inequality of Cauchy and Schwarz).
+    as a subject and an object, these pairs are an upper bound (by the inequality of Cauchy and Schwarz). Each row
+    agrees with itself at least.
     """
     columns = [left_column for left_column, _ in on], [right_column for _, right_column in on]
     agreeing = prod(
@@ -524,6 +525,8 @@ def join_profile(left: Profile, right: Profile, on: Sequence[tuple[int, int]], k
     rows = left.rows * right.rows / agreeing
     if left.groups and left == right:
         rows = sqrt(prod(left.groups_of(side).pairs for side in columns))
+    elif left == right and columns[0] == columns[1]:
+        rows = max(rows, left.rows)
     return Profile(rows, tuple(min(rows, distinct[column]) for column in keep))
 
 
