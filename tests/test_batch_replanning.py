@@ -151,7 +151,11 @@ STARS = "SELECT ?a ?b ?c ?d { ?a :p ?b . ?a :q ?b . ?a :r ?c . ?a :last ?d }"
 
 @pytest.mark.parametrize(
     ("division", "texts"),
-    [("single task", (GROWS, SHRINKS, CHAINS)), ("single task", (LAST, CHAINS)), ("shards", (LAST, STARS))],
+    [
+        pytest.param("single task", (GROWS, SHRINKS, CHAINS), marks=pytest.mark.more),
+        ("single task", (LAST, CHAINS)),
+        pytest.param("shards", (LAST, STARS), marks=pytest.mark.more),
+    ],
 )
 @examples(60)
 def test_updates_do_the_same_whatever_their_plans(many: int, division: str, texts: tuple[str, ...]) -> None:
@@ -304,6 +308,7 @@ WHERE { { ?a :p ?b . ?b :q ?c } SEQ { ?a :q ?c . ?c :p ?d } WITHIN 10ms }
 """
 
 
+@pytest.mark.more
 def test_a_pattern_over_time_whose_steps_wait_elsewhere_is_replaced() -> None:
     """Tasks run the plan without its gates, and so they compare it with others."""
     system = squall.compile(STEPS, lexer="ctsparql")
