@@ -287,7 +287,7 @@ def test_facts_are_written_as_a_patch_by_default(folder: Path, squall: Squall) -
 
 
 def test_a_table_has_a_column_for_the_change(folder: Path, squall: Squall) -> None:
-    _, out, _ = squall(*RUN, "--format", "csv-values")
+    _, out, _ = squall(*RUN, "--format", "csv")
     assert out.split() == [
         "time,rule,change,subject,predicate,object",
         *(f"{out.time},alarm,{out.change},{out.fact[0][1:-1]},{E}state,{E}alarm" for out in EXPECTED),

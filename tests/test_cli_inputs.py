@@ -55,7 +55,7 @@ def test_a_year_is_no_time(squall: Squall) -> None:
         assert squall("run", "copy.jena", "--source", "data.nt", "--now", time)[0] == 0
 
 
-@pytest.mark.parametrize("format", ["csv", "tsv", "csv-values", "tsv-values"])
+@pytest.mark.parametrize("format", ["csv", "tsv", "csv-terms", "tsv-terms"])
 @pytest.mark.parametrize("programs", [("select.rq", "other.rq"), ("select.rq", "ask.rq")])
 def test_a_table_has_one_header(format: str, programs: tuple[str, str], squall: Squall) -> None:
     code, out, messages = squall("run", *programs, "--source", "data.nt", "--format", format)
@@ -73,7 +73,7 @@ BOTH = "CONSTRUCT { ?s <urn:k> ?o . GRAPH ?s { ?s <urn:k> ?o } } { ?s ?p ?o }"
     ("programs", "sink", "message"),
     [
         (("select.rq", "other.rq"), "{time}.csv", "`other` and `select` have different columns"),
-        (("select.rq", "ask.rq"), "{time}?format=tsv-values", "`ask` and `select` have different columns"),
+        (("select.rq", "ask.rq"), "{time}?format=tsv", "`ask` and `select` have different columns"),
         (("copy.jena", "graphs.rq"), "out.csv", "`graphs` and `r` have different columns"),
         (("copy.jena", "graphs.rq"), "{time}.csv", "`graphs` and `r` have different columns"),
         (("both.rq",), "{time}-{query}.csv", "`both` makes triples and quads"),
@@ -141,8 +141,6 @@ def test_what_is_no_graph(text: str) -> None:
 
 def test_the_file_of_a_graph_may_have_a_format(squall: Squall) -> None:
     Path("from.rq").write_text("SELECT ?a FROM <http://example.org/x> WHERE { ?a <urn:p> ?b }")
-    code, out, _ = squall(
-        "run", "from.rq", "--graph", "http://example.org/x=data.unknown?format=nt", "--format", "tsv-values"
-    )
+    code, out, _ = squall("run", "from.rq", "--graph", "http://example.org/x=data.unknown?format=nt", "--format", "tsv")
     assert code == 0
     assert "urn:a" in out

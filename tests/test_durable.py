@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 import squall
 from squall.builders.local import checkpoint
@@ -208,6 +209,8 @@ def lines(path: Path) -> list[str]:
     """Returns the lines of a file, sorted, and with the solutions of each evaluation sorted: lines of one time have no
     order."""
     data = path.read_bytes()
+    if data[:4] == b"PAR1":
+        return sorted(map(str, parquet.read_table(path).to_pylist()))
     text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode()
     return sorted(map(ordered, text.splitlines()))
 
@@ -225,7 +228,7 @@ SMALL_BLOCKS = ReadLimits(chunk_bytes=1000, statements_per_block=17)
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("format", ["ntt", "ntt.gz", "trig", "ndjson-evaluations", "csv", "table"])
+@pytest.mark.parametrize("format", ["ntt", "ntt.gz", "trig", "ndjson-evaluations", "csv", "table", "parquet"])
 def test_a_sink_resumes(tmp_path: Path, format: str) -> None:
     (tmp_path / "a.ntt").write_text(timed_lines(600, 1))
     Setting(tmp_path, [f"{tmp_path}/a.ntt"], limits=SMALL_BLOCKS).holds(format)

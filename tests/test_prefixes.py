@@ -181,7 +181,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("options", [("--prefix", f"ex={EX}"), ("--prefix", f"ex:=<{EX}>"), ("--prefixes", "ex.ttl")])
 def test_all_commands_take_prefixes(squall: Squall, options: tuple[str, ...]) -> None:
     commands = (
-        ("run", "q.rq", "--static", "a.nt", "--format", "tsv"), ("check", "q.rq"), ("explain", "q.rq"),
+        ("run", "q.rq", "--static", "a.nt", "--format", "tsv-terms"), ("check", "q.rq"), ("explain", "q.rq"),
         ("explain", "q.rq", "--stage", "tree"), ("update", "u.ru"),
     )  # fmt: skip
     for command in commands:
@@ -193,7 +193,7 @@ def test_all_commands_take_prefixes(squall: Squall, options: tuple[str, ...]) ->
 
 @pytest.mark.usefixtures("folder")
 def test_an_option_wins_over_a_file_and_contradictions_are_refused(squall: Squall) -> None:
-    run_it = "run", "q.rq", "--static", "a.nt", "--format", "tsv", "--prefixes", "other.ttl"
+    run_it = "run", "q.rq", "--static", "a.nt", "--format", "tsv-terms", "--prefixes", "other.ttl"
     assert f"<{EX}a>" in squall(*run_it, "--prefix", f"ex={EX}")[1]
     assert f"<{EX}a>" not in squall(*run_it)[1]
     for options, message in (

@@ -282,10 +282,13 @@ def test_a_document_holds_one_evaluation(format: str, second: Output, tmp_path: 
     assert path.read_bytes() == alone.read_bytes()
 
 
-@pytest.mark.parametrize("format", ["nt", "ntt", "nq", "nqt", "ndjson", "csv", "tsv"])
+TABLE_FORMATS = ("ndjson", "ndjson-values", "csv", "tsv", "csv-terms", "tsv-terms")
+
+
+@pytest.mark.parametrize("format", ["nt", "ntt", "nq", "nqt", *TABLE_FORMATS])
 def test_that_an_evaluation_is_complete_is_no_line(format: str, tmp_path: Path) -> None:
-    names = ("a",) if format in ("ndjson", "csv", "tsv") else ()  # of a query with variables there is a result set
-    write(tmp_path / f"out.{format}", out(Evaluated(names)))
+    names = ("a",) if format in TABLE_FORMATS else ()  # of a query with variables there is a result set
+    write(f"{tmp_path}/out.{format}?format={format}", out(Evaluated(names)))
     assert (tmp_path / f"out.{format}").read_bytes() == b""
 
 
@@ -294,8 +297,10 @@ def test_booleans_in_lines(tmp_path: Path) -> None:
         "ndjson": '{"time": 5, "rule": "q", "boolean": true}\n',
         "csv": "time,rule,boolean\r\n5,q,true\r\n",
         "tsv": "time\trule\tboolean\n5\tq\ttrue\n",
+        "csv-terms": "time,rule,boolean\r\n5,q,true\r\n",
+        "ndjson-values": '{"time": 5, "rule": "q", "boolean": true}\n',
     }.items():
-        write(tmp_path / f"out.{format}", out(Boolean(True)))
+        write(f"{tmp_path}/out.{format}?format={format}", out(Boolean(True)))
         assert (tmp_path / f"out.{format}").read_bytes().decode() == text
 
 
@@ -303,8 +308,8 @@ def test_booleans_in_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("format", "lines"),
     [
-        ("csv-values", ["time,rule,a,b", '5,q,urn:a,"2,""0"" \\', '"', "5,q,_:n,", "7,q,20,x"]),
-        ("tsv-values", ["time\trule\ta\tb", '5\tq\turn:a\t2,"0" \\\\\\n', "5\tq\t_:n\t", "7\tq\t20\tx"]),
+        ("csv", ["time,rule,a,b", '5,q,urn:a,"2,""0"" \\', '"', "5,q,_:n,", "7,q,20,x"]),
+        ("tsv", ["time\trule\ta\tb", '5\tq\turn:a\t2,"0" \\\\\\n', "5\tq\t_:n\t", "7\tq\t20\tx"]),
     ],
 )
 def test_plain_values_with_times(format: str, lines: list[str], tmp_path: Path) -> None:
@@ -329,7 +334,7 @@ def test_plain_values_with_times(format: str, lines: list[str], tmp_path: Path) 
     ],
 )
 def test_plain_values_of_facts_and_booleans(answer: Answered, row: str, tmp_path: Path) -> None:
-    write(f"{tmp_path}/out?format=csv-values", out(answer))
+    write(f"{tmp_path}/out?format=csv", out(answer))
     assert (tmp_path / "out").read_text(encoding="utf-8").splitlines()[1] == f"5,q,{row}"
 
 
@@ -359,7 +364,7 @@ MADE = st.lists(st.builds(Output, TRIPLES, TIMES, RULES, st.just("")), max_size=
 
 
 def encoded(format: str, outputs: Iterable[Output], folder: Path) -> bytes:
-    write(folder / f"out.{format}", *outputs)
+    write(f"{folder}/out.{format}?format={format}", *outputs)
     return (folder / f"out.{format}").read_bytes()
 
 
@@ -644,7 +649,7 @@ def test_trig_has_quads_in_their_graph_and_says_when(tmp_path: Path) -> None:
 
 
 def test_rows_and_lines_of_quads_name_the_graph(tmp_path: Path) -> None:
-    assert encoded("csv", QUADS[:1], tmp_path).decode().split() == [
+    assert encoded("csv-terms", QUADS[:1], tmp_path).decode().split() == [
         "time,rule,subject,predicate,object,graph",
         f'5,q,<{E}a>,<{E}p>,"""x""",<{E}g>',
     ]

@@ -241,7 +241,6 @@ def test_a_folder_of_another_run_is_left_alone(tmp_path: Path) -> None:
     [
         (AGES, "parquet", {"aeg": "int"}, "no column `aeg`"),
         (AGES, "parquet", {"age": "number"}, "cannot have the type `number`"),
-        (AGES, "csv", None, "csv cannot tell terms whole"),
         (AGES, "ndjson", {"age": "int"}, "has no columns to be typed"),
         (AGES.replace("?age", "?time"), "json", None, "two columns `time`"),
         (AGES.replace("?age", "?WHO"), "json", None, "two columns `WHO`"),
@@ -264,12 +263,15 @@ def test_two_queries_have_a_table_each(tmp_path: Path) -> None:
 Squall = Callable[..., tuple[int, str, str]]
 
 
-def test_the_command_writes_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, squall: Squall) -> None:
+@pytest.mark.parametrize("types", [("--typed", "*=string", "--typed", "age=int"), ()])
+def test_the_command_writes_a_folder(
+    types: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, squall: Squall
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("ages.rq").write_text(AGES)
     Path("in.ntt").write_text('1 <urn:a> <http://example.org/age> "1" .\n2 <urn:b> <http://example.org/age> "2" .\n')
     command = ["build", "ages.rq", "--source", "in.ntt", "--sink", "out/?format=csv", "--builder", "spark"]
-    code, _, result = squall(*command, "--typed", "*=string", "--typed", "age=int")
+    code, _, result = squall(*command, *types)
     assert code == 0, result
     assert "2 outputs" in result
     (path,) = Path("out").glob("batch-*/part-*.csv")
@@ -285,7 +287,7 @@ def test_the_command_writes_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyP
             "the address of the folder `out/` does not name the format of its files",
         ),
         (["--sink", "out/?format=nt", "--builder", "spark"], "are no triples"),
-        (["--typed", "age=int"], "`--typed` is for folders"),
+        (["--typed", "age=int"], "`--typed` is for Parquet files, and for folders"),
         (["--sink", "out/?format=parquet", "--typed", "int"], "`--typed int` is not NAME=TYPE"),
     ],
 )

@@ -670,12 +670,16 @@ WRITTEN = {
     '{"time": 6, "rule": "r3", "relation": {"type": "uri", "value": "urn:r"}, '
     '"arguments": [{"type": "uri", "value": "urn:a"}, {"type": "literal", "value": "x"}]}\n',
     "csv": "time,rule,subject,predicate,object\r\n"
+    '5,"r, 1",urn:s,urn:p,"a""\n,"\r\n'
+    ",r2,_:b,urn:p,1\r\n"
+    "6,r3,,urn:r,urn:a x\r\n",
+    "csv-terms": "time,rule,subject,predicate,object\r\n"
     '5,"r, 1",<urn:s>,<urn:p>,"""a\\""\\n,""@en"\r\n'
     ',r2,_:b,<urn:p>,"""1""^^<urn:d>"\r\n'
     '6,r3,,<urn:r>,"<urn:a> ""x"""\r\n',
 }
 WRITTEN["nq"] = WRITTEN["nt"]
-WRITTEN["tsv"] = (
+WRITTEN["tsv-terms"] = (
     "time\trule\tsubject\tpredicate\tobject\n"
     '5\tr, 1\t<urn:s>\t<urn:p>\t"a\\"\\n,"@en\n'
     '\tr2\t_:b\t<urn:p>\t"1"^^<urn:d>\n'
@@ -689,8 +693,10 @@ SOLVED = {
     "ndjson": '{"time": 5, "rule": "q", "solution": {"a": {"type": "uri", "value": "urn:a"}, '
     '"b": {"type": "literal", "value": "x\\ty"}}}\n'
     '{"time": null, "rule": "q", "solution": {"a": null, "b": {"type": "literal", "value": "z"}}}\n',
-    "csv": 'time,rule,a,b\r\n5,q,<urn:a>,"""x\\ty"""\r\n,q,,"""z"""\r\n',
-    "tsv": 'time\trule\ta\tb\n5\tq\t<urn:a>\t"x\\ty"\n\tq\t\t"z"\n',
+    "csv": "time,rule,a,b\r\n5,q,urn:a,x\ty\r\n,q,,z\r\n",
+    "csv-terms": 'time,rule,a,b\r\n5,q,<urn:a>,"""x\\ty"""\r\n,q,,"""z"""\r\n',
+    "tsv": "time\trule\ta\tb\n5\tq\turn:a\tx\\ty\n\tq\t\tz\n",
+    "tsv-terms": 'time\trule\ta\tb\n5\tq\t<urn:a>\t"x\\ty"\n\tq\t\t"z"\n',
 }
 
 
@@ -706,7 +712,7 @@ def write(uri: str | Path, *outputs: Output, resume: bool = False) -> None:
 @pytest.mark.parametrize("compressed", [False, True])
 def test_what_sinks_write(format: str, compressed: bool, tmp_path: Path) -> None:
     path = tmp_path / f"out.{format}{'.gz' if compressed else ''}"
-    write(path, *OUTPUTS)
+    write(f"{path}?format={format}", *OUTPUTS)
     data = path.read_bytes()
     assert (gzip.decompress(data) if compressed else data).decode() == WRITTEN[format]
 
@@ -721,7 +727,7 @@ def test_written_events_can_be_read(format: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", SOLVED)
 def test_solutions_have_a_column_for_each_variable(format: str, tmp_path: Path) -> None:
-    write(tmp_path / f"out.{format}", *SOLUTIONS)
+    write(f"{tmp_path}/out.{format}?format={format}", *SOLUTIONS)
     assert (tmp_path / f"out.{format}").read_bytes().decode() == SOLVED[format]
 
 

@@ -220,7 +220,7 @@ def test_static_data_are_in_the_window(tmp_path: Path, squall: Squall) -> None:
     (tmp_path / "q.strider").write_text(text)
     (tmp_path / "flow.nt").write_text(f"{VALUES[0]} {TYPE} {KINDS[0]} .\n")
     (tmp_path / "in.ntt").write_text(f"10 {OBSERVATIONS[0]} {VALUE} {VALUES[0]} .\n")
-    data = "--source", str(tmp_path / "in.ntt"), "--static", str(tmp_path / "flow.nt"), "--format", "tsv"
+    data = "--source", str(tmp_path / "in.ntt"), "--static", str(tmp_path / "flow.nt"), "--format", "tsv-terms"
     code, out, _ = squall("run", str(tmp_path / "q.strider"), *data)
     assert (code, out) == (0, f"time\trule\ts\n1000\tQ\t{OBSERVATIONS[0]}\n")
 

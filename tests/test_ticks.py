@@ -269,7 +269,7 @@ def test_ticks_have_a_window_of_their_own(tmp_path: Path, squall: Squall, monkey
     monkeypatch.chdir(tmp_path)
     Path("at.rq").write_text("SELECT ?at { <urn:x-squall:tick> <urn:x-squall:at> ?at }")
     source = "urn:ticks=tick:2s?from=0&until=4000&window=ELEMENT"
-    code, out, err = squall("run", "at.rq", "--source", source, "--output", "changes", "--format", "csv-values")
+    code, out, err = squall("run", "at.rq", "--source", source, "--output", "changes", "--format", "csv")
     assert code == 0, err
     assert out.splitlines()[1:] == [
         "0,at,insert,1970-01-01T00:00:00Z", "1,at,delete,1970-01-01T00:00:00Z",

@@ -34,9 +34,6 @@ def check(plan: Plan, folder: Folder) -> None:
     if any(op.output == "changes" for _, op in plan.sinks) and folder.format not in (*COLUMNS, *CHANGES):
         hint = f"formats that do: {', '.join((*COLUMNS, 'ndjson'))}"
         raise BuilderError(f"`{folder.format}` does not say whether an output is inserted or deleted", hint=hint)
-    if folder.format == "csv" and folder.types is None:
-        hint = "`--typed '*=string'` takes their lexical forms; parquet and json tell terms whole"
-        raise BuilderError("csv cannot tell terms whole", hint=hint)
 
 
 class FolderWriter:
@@ -86,7 +83,8 @@ class FolderWriter:
             return _lines(_sorted(outputs, is_ordered), self.folder.format)
         columns = result_frame.shape(self.plan)
         table = result_frame.frame(result_frame.numbered(outputs) if is_ordered else outputs, columns)
-        return table if self.folder.types is None else result_frame.typed(table, columns, self.folder.types)
+        types = {} if self.folder.types is None and self.folder.format == "csv" else self.folder.types
+        return table if types is None else result_frame.typed(table, columns, types)
 
 
 def _sorted(outputs: DataFrame, is_ordered: bool) -> DataFrame:

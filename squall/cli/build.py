@@ -152,8 +152,8 @@ if TYPE_CHECKING:
         "types",
         multiple=True,
         metavar="NAME=TYPE",
-        help="In a folder of tables, the type of a "
-        "variable's values as Spark names it (double, timestamp, ...); of all others: *=string.",
+        help="In Parquet files, and folders of tables, the type of "
+        "a variable's values as Spark names it (double, timestamp, ...); of all others: *=string.",
     ),
     OUTPUT,
     REPORT,
@@ -278,9 +278,11 @@ def build(
       --source 'a.nt?stream=urn:a&time=1000'  the stream and time (ms) of its statements
       --source 'obs=a.ntt?window=RANGE 10s'   a stream `obs` with a window
       --source 'a.nt?time=http://e.org/at'    the time is a property of each subject
-    Sinks by extension: .nt .ntt .nq .nqt .trig .ndjson .csv .tsv .srj .srx .srcsv .srtsv, also with .gz; -
+    Sinks by extension: .nt .ntt .nq .nqt .trig .ndjson .csv .tsv .srj .srx .srcsv .srtsv, also with .gz;
+    .parquet; -
       --sink derived.nt
       --sink 'out.txt?format=table'
+      --sink 'out.json?format=ndjson-values'  flat objects with plain values; so have .csv and .parquet
       --sink 'answers-{time}.srj'             a file for each evaluation
       --sink 'out/?format=parquet'            a folder of files, which Spark writes
     A line of .ntt is a time (integer ms, ISO 8601, or -infinity), blanks, and an N-Triples statement.

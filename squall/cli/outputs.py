@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from squall.errors import UsageError
@@ -19,7 +19,7 @@ def sink_of(uri: str, format: str | None, timed: bool, types: Sequence[str], sys
         UsageError: The format cannot hold the program's outputs, or options contradict each other.
     """
     from squall.streams import open_sink
-    from squall.streams.sinks.folders import FolderSink
+    from squall.streams.sinks import HasColumnTypes
 
     if (format or timed) and uri != "-":
         option = "--timed" if timed else "--format"
@@ -29,10 +29,11 @@ def sink_of(uri: str, format: str | None, timed: bool, types: Sequence[str], sys
         raise UsageError(f"`--timed` goes with N-Triples and N-Quads, not with `{format}`")
     name = _TIMED[format] if timed else format or (_fitting_format(system) if uri == "-" else None)
     sink = open_sink(f"-?format={name}" if name else uri)
-    if isinstance(sink, FolderSink):
+    if isinstance(sink, HasColumnTypes):
         sink.types = dict(map(_typed, types)) if types else None
     elif types:
-        raise UsageError("`--typed` is for folders", hint="for example `--sink 'out/?format=parquet'`")
+        hint = "for example `--sink out.parquet`; `csv` and `ndjson-values` have plain values anyway"
+        raise UsageError("`--typed` is for Parquet files, and for folders", hint=hint)
     _check_format(sink, system)
     _check_log(sink, system)
     _check_ends(sink, system)
@@ -115,7 +116,8 @@ def _check_format(sink: Sink, system: System) -> None:
 
 def _check_columns(sink: Sink, system: System) -> None:
     """Raises UsageError if a document with one header is to hold outputs with other columns, or several queries."""
-    from squall.streams.formats.output_formats import TABLES
+    from squall.contracts import Folder
+    from squall.streams.formats.output_formats import ONE_HEADER, RESERVED_NAMES
     from squall.streams.formats.results import DOCUMENTS
 
     format = getattr(sink, "format", "")
@@ -129,8 +131,11 @@ def _check_columns(sink: Sink, system: System) -> None:
         first, second, *_ = sorted(names)
         hint = f"write each to a file of its own: {ends}; or all as `ndjson-evaluations`"
         raise UsageError(f"`{first}` and `{second}` need a document of `{format}` each", hint=hint)
-    if format not in TABLES:
+    if format in RESERVED_NAMES and not isinstance(sink, Folder):
+        _check_names(columns, format)
+    if format not in ONE_HEADER or isinstance(sink, Folder):
         return
+    _check_given_types(sink, columns)
     for name, own in columns.items():
         if len(own) > 1:
             hint = "write them as `ndjson`, or as quads: `nq`, `nqt`, `trig`"
@@ -140,6 +145,30 @@ def _check_columns(sink: Sink, system: System) -> None:
         second = min(name for name in columns if columns[name] != columns[first])
         hint = f"write them as `ndjson`, or each to a file of its own: {ends}"
         raise UsageError(f"`{first}` and `{second}` have different columns, and a table has one header", hint=hint)
+
+
+def _check_names(columns: Mapping[str, Collection[tuple[str, ...]]], format: str) -> None:
+    """Raises UsageError if a variable has the name of a column of all outputs."""
+    from squall.streams.formats.plain_json import OUTPUT_COLUMNS
+
+    for rule, own in columns.items():
+        for names in own:
+            variables = names[1:] if names[:1] == ("change",) else names
+            for name in OUTPUT_COLUMNS:
+                if name in variables:
+                    hint = f"give it another name: `SELECT (?{name} AS ?{name}Value)`"
+                    problem = f"the variable `?{name}` of `{rule}` has the name of a column of all outputs"
+                    raise UsageError(f"{problem} in `{format}`", hint=hint)
+
+
+def _check_given_types(sink: Sink, columns: Mapping[str, Collection[tuple[str, ...]]]) -> None:
+    """Raises UsageError if a type is given to a column that is not there, or that no column can have."""
+    from squall.streams.formats.typed_columns import check_given_types
+    from squall.streams.sinks import HasColumnTypes
+
+    if isinstance(sink, HasColumnTypes) and sink.types:
+        names = dict.fromkeys(name for own in columns.values() for names in sorted(own) for name in names)
+        check_given_types((name for name in names if name != "change"), sink.types)
 
 
 def _is_by_query(sink: Sink) -> bool:
@@ -169,7 +198,7 @@ def _columns_of(consequence: Consequence) -> Iterator[tuple[str, ...]]:
 
     match consequence:
         case Select(variables=variables):
-            yield tuple(map(str, variables))
+            yield tuple(variable.name for variable in variables)
         case Ask():
             yield ("boolean",)
         case Construct(template=template, internal=False):
@@ -264,4 +293,7 @@ def _declare(sink: Sink, system: System) -> None:
     retracting = frozenset(name for name, own in operators.items() if own == {"dstream"})
     queries = [rule for rule in rules(system) if any(isinstance(end, Select) for end in rule.consequences)]
     ordered = {query.name for query in queries if query.slice is not None and query.slice.order}
-    sink.declare(Declarations(retracting, frozenset(name for name in ordered if operators.get(name) == {"rstream"})))
+    ordered_outputs = frozenset(name for name in ordered if operators.get(name) == {"rstream"})
+    names = columns_of(system, sink)
+    columns = {own for name, all_own in _columns(system).items() if not names or name in names for own in all_own}
+    sink.declare(Declarations(retracting, ordered_outputs, columns.pop() if len(columns) == 1 else ()))

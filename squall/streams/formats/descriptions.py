@@ -23,14 +23,16 @@ DESCRIPTIONS = {
     "json": "JSON documents, each a record, with a mapping",
     "ndjson": "a JSON object on each line, for each output; as a source records, with a mapping",
     "ndjson-evaluations": "a JSON object on each line, for each evaluation with all its answers",
-    "csv": "comma-separated values: the time, the rule and a column for each variable; as a source rows, mapped",
-    "tsv": "tab-separated values: the time, the rule and a column for each variable",
-    "csv-values": "comma-separated values with times: plain values in place of terms",
-    "tsv-values": "tab-separated values with times: plain values in place of terms",
+    "ndjson-values": "a flat JSON object on each line, for each output: numbers, truth values and texts",
+    "csv": "comma-separated plain values: the time, the rule and a column for each variable; as a source rows, mapped",
+    "tsv": "tab-separated plain values: the time, the rule and a column for each variable",
+    "csv-terms": "comma-separated values: whole terms in N-Triples",
+    "tsv-terms": "tab-separated values: whole terms in N-Triples",
+    "parquet": "a Parquet file with a typed column for each variable; as a source rows, mapped",
     "table": "a table for the eye",
     "srj": "SPARQL Query Results JSON",
     "srx": "SPARQL Query Results XML",
     "srcsv": "SPARQL Query Results CSV",
     "srtsv": "SPARQL Query Results TSV",
 }
-"""The formats by name. Those of folders of tables (parquet, ...) belong to the builder that writes them."""
+"""The formats by name. Those of folders of tables belong to the builder that writes them."""

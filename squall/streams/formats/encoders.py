@@ -228,7 +228,7 @@ class DocumentEncoder(EvaluationEncoder):
             raise SinkError(
                 f"`{self._uri}` holds one evaluation, as a document of the format `{self._format}` does",
                 hint=f"a document for each: `--sink 'results-{{time}}-{{query}}.{self._format}'`; "
-                "a line for each: the format `ndjson-evaluations`; a row with its time for each answer: `csv-values`",
+                "a line for each: the format `ndjson-evaluations`; a row with its time for each answer: `csv`",
             )
         self._evaluation_key = output.time, output.rule
         return self._note_document(super().write(output))

@@ -72,10 +72,13 @@ class Declarations(NamedTuple):
     Attributes:
         retracting: The rules and queries whose outputs have ceased to hold (``dstream``).
         ordered: The queries whose solutions are output in an order at each instant (``ORDER BY``, ``rstream``).
+        columns: The columns of all outputs in a table, if they are the same: ``change`` for `changes`, and the
+            variables. ``()``: they are not known.
     """
 
     retracting: Collection[str] = ()
     ordered: Collection[str] = ()
+    columns: tuple[str, ...] = ()
 
 
 NO_DECLARATIONS = Declarations()

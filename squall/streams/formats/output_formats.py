@@ -36,6 +36,7 @@ from squall.streams.formats.encoders import (
 )
 from squall.streams.formats.evaluations import NO_DECLARATIONS, Declarations, Evaluation, answer_of, query_in_log
 from squall.streams.formats.graphs import TriGEncoder, quad, timed_quad
+from squall.streams.formats.plain_json import plain_json_line
 from squall.streams.formats.quintuples import QuintupleEncoder
 from squall.streams.formats.rdf_patch import transaction
 from squall.streams.formats.results import DOCUMENTS, json_line, plain_value
@@ -116,10 +117,10 @@ def _plain_line(term: Term) -> str:
 
 
 TABLES: dict[str, tuple[Callable[[Iterable[str]], bytes], Callable[[Term], str] | None]] = {
-    "csv": (_csv, None),
-    "tsv": (_tsv, None),
-    "csv-values": (_csv, plain_value),
-    "tsv-values": (_tsv, _plain_line),
+    "csv": (_csv, plain_value),
+    "tsv": (_tsv, _plain_line),
+    "csv-terms": (_csv, None),
+    "tsv-terms": (_tsv, None),
 }
 """Functions that encode a row, and the term in a cell (None: in N-Triples)."""
 LINES: dict[str, Callable[[Output], bytes]] = {
@@ -128,9 +129,16 @@ LINES: dict[str, Callable[[Output], bytes]] = {
     "nq": quad,
     "nqt": timed_quad,
     "ndjson": _ndjson,
+    "ndjson-values": plain_json_line,
 }
 """Functions that encode an output as a line."""
-SOLUTIONS = frozenset((*TABLES, *DOCUMENTS))
+FILES = ("parquet",)
+"""The formats that are written as whole files, by a sink of their own (`squall.streams.sinks.parquet_files`)."""
+ONE_HEADER = frozenset((*TABLES, *FILES))
+"""The formats of a table of all evaluations, whose columns are the same for all of them."""
+RESERVED_NAMES = frozenset(("ndjson-values", *FILES))
+"""The formats in which no variable may have the name of a column of all outputs."""
+SOLUTIONS = frozenset((*ONE_HEADER, *DOCUMENTS))
 """The formats of a table, which has the columns of the solutions of a query."""
 BINARY = frozenset(("jelly", "jelly-messages"))
 """The binary formats."""
@@ -143,23 +151,25 @@ MESSAGES: dict[str, Callable[[Evaluation], bytes]] = {
 LOGS: dict[str, Callable[[Evaluation, Collection[str]], bytes]] = {"rdfp": transaction, "ru": update_request}
 """Functions that encode an evaluation in a log of changes. Their last argument is the rules and queries whose outputs
 have ceased to hold."""
-FACTS = frozenset((*LINES, "jelly", "trig")) - {"ndjson"}
+FACTS = frozenset((*LINES, "jelly", "trig")) - {"ndjson", "ndjson-values"}
 """The formats of facts, in which the answers of queries are result sets."""
 ENDS = "nt5"
 """The format that has an output when it ceases to hold, with the time since which it held."""
 NO_SOLUTIONS = frozenset((*LOGS, ENDS))
 """The formats that cannot express the answers of queries: a log has facts, which it deletes again."""
-CHANGES = frozenset((*LOGS, *TABLES, "ndjson", "table", ENDS))
+CHANGES = frozenset((*LOGS, *ONE_HEADER, "ndjson", "ndjson-values", "table", ENDS))
 """The formats that say whether an output is inserted or deleted (`changes`)."""
 NO_GRAPHS = frozenset(("nt", "ntt", "nt-messages", ENDS))
 """The formats that can only express triples."""
 EVALUATIONS = {"ndjson-evaluations": json_line}
 """Functions that encode an evaluation as one or several lines."""
-NAMES = (*LINES, *TABLES, "trig", *MESSAGES, *BINARY, *DOCUMENTS, *EVALUATIONS, *LOGS, ENDS, "table")
+NAMES = (*LINES, *TABLES, "trig", *MESSAGES, *BINARY, *DOCUMENTS, *EVALUATIONS, *LOGS, ENDS, "table", *FILES)
 """The names of all formats of outputs."""
+_RENAMED = {"csv-values": "csv", "tsv-values": "tsv"}
+"""Names that formats had, and their present ones."""
 
-_ENDINGS = (*LINES, "csv", "tsv", "trig", "jelly", *LOGS, ENDS, *DOCUMENTS)
-BY_ENDING = {f".{name}": name for name in _ENDINGS} | {".jsonl": "ndjson"}
+_ENDINGS = (*LINES, "csv", "tsv", "trig", "jelly", *LOGS, ENDS, *DOCUMENTS, *FILES)
+BY_ENDING = {f".{name}": name for name in _ENDINGS if name != "ndjson-values"} | {".jsonl": "ndjson"}
 
 
 def of_ending(name: str) -> str | None:
@@ -174,6 +184,10 @@ def check_format(name: str) -> None:
         UsageError: There is no such format.
         PluginError: Its library is not installed.
     """
+    if name in _RENAMED:
+        new_name = _RENAMED[name]
+        hint = f"write `{new_name}`, which has plain values; `{new_name}-terms` has terms in N-Triples"
+        raise UsageError(f"there is no format `{name}` any more", hint=hint)
     if name not in NAMES:
         raise UsageError(f"outputs cannot be written as `{name}`", hint=f"formats: {', '.join(NAMES)}")
     check_library(name)
@@ -219,6 +233,9 @@ def encoder(format: str, uri: str, alone: bool = False, declarations: Declaratio
         from squall.streams.formats.tables import TextTableEncoder  # on demand: it needs `rich` and `squall.explain`
 
         return TextTableEncoder()
+    if format in FILES:
+        hint = f"name a file: `--sink out.{format}`; or write lines: `ndjson-values`, `csv`"
+        raise UsageError(f"`{uri}` cannot be written as `{format}`, which is a format of files", hint=hint)
     return LineEncoder(LINES[format])
 
 

@@ -1,4 +1,4 @@
-"""Text tables for people: one for each evaluation, under its time, with prefixed names and plain numbers."""
+"""Text tables for people: one for each evaluation, under its time, with prefixed names, plain numbers and times."""
 
 from __future__ import annotations
 
@@ -94,15 +94,17 @@ def _time(time: int) -> str:
     return "always" if time == ALWAYS else f"{time} ({parts(date_time(time)).lexical})"
 
 
+_BARE_DATATYPES = ("dateTime", "dateTimeStamp", "date", "time", "duration", "dayTimeDuration", "yearMonthDuration")
 _BARE = re.compile(
     r'"([+-]?\d[\d.]*)"\^\^<http://www\.w3\.org/2001/XMLSchema#(?:integer|decimal)>'
-    r'|"([+-]?\d[\d.]*[eE][+-]?\d+)"\^\^<http://www\.w3\.org/2001/XMLSchema#double>'
+    r'|"([+-]?\d[\d.]*(?:[eE][+-]?\d+)?|-?INF|NaN)"\^\^<http://www\.w3\.org/2001/XMLSchema#(?:double|float)>'
     r'|"(true|false)"\^\^<http://www\.w3\.org/2001/XMLSchema#boolean>'
+    rf'|"([\dPTYMDHS:.+Z-]+)"\^\^<http://www\.w3\.org/2001/XMLSchema#(?:{"|".join(_BARE_DATATYPES)})>'
 )
 
 
 def _bare(term: str) -> str:
-    """Returns a number or truth value without its datatype, and any other term unchanged."""
+    """Returns a number, truth value, time or duration without its datatype, and any other term unchanged."""
     match = _BARE.fullmatch(term)
     return next(filter(None, match.groups())) if match else term
 

@@ -7,7 +7,7 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from squall.errors import SinkError, UsageError
 from squall.streams.address import Address
 from squall.streams.formats.compression import split_ending
 from squall.streams.formats.evaluations import Declarations
-from squall.streams.formats.output_formats import BY_ENDING, ENDS, LINES, check_format, encoder, of_ending
+from squall.streams.formats.output_formats import BY_ENDING, ENDS, FILES, LINES, check_format, encoder, of_ending
 from squall.streams.sinks.folders import COLUMNS, FolderSink
 from squall.streams.sinks.patterns import PatternSink, expanded, is_pattern
 
@@ -104,6 +104,17 @@ class SupportsDeclarations(Protocol):
     def declare(self, declarations: Declarations) -> None:
         """Declares what the outputs are. It is called before `start`. By default nothing is declared."""
         ...
+
+
+@runtime_checkable
+class HasColumnTypes(Protocol):
+    """A sink whose columns may be given types: a folder, or a Parquet file.
+
+    Attributes:
+        types: The types by the names of columns; None: the sink decides.
+    """
+
+    types: Mapping[str, str] | None
 
 
 class StreamSink:
@@ -311,6 +322,8 @@ def open_path(address: Address) -> Sink:
         raise UsageError(f"`{address.text}` cannot be written: outputs are compressed by gzip only", hint=hint)
     compressed = bool(compression)
     check_format(plain)
+    if plain in FILES:
+        return _parquet(address, compressed)
     if not is_pattern(address.path):
         check_writable(Path(address.path))
         return _file_sink(address.text, Path(address.path), plain, compressed)
@@ -328,6 +341,20 @@ def _folder(address: Address) -> FolderSink:
         hint = f"formats: {', '.join(formats)}; for example `{address.path}?format=parquet`"
         raise UsageError(f"the address of the folder `{address.path}` does not name the format of its files", hint=hint)
     return FolderSink(address.text, Path(address.path), format)
+
+
+def _parquet(address: Address, compressed: bool) -> Sink:
+    from squall.streams.sinks import parquet_files  # on demand: it needs other sinks
+
+    parquet_files.check_installed()
+    if compressed:
+        hint = "leave the compression out"
+        raise UsageError(f"`{address.text}` would be compressed twice: Parquet compresses its columns", hint=hint)
+    if is_pattern(address.path):
+        check_writable(expanded(address.path, 0, ""))
+        return parquet_files.ParquetPatternSink(address.text, address.path)
+    check_writable(Path(address.path))
+    return parquet_files.ParquetSink(address.text, Path(address.path))
 
 
 def _file_sink(uri: str, path: Path, format: str, compressed: bool) -> StreamSink:
