@@ -83,7 +83,8 @@ def mapping_digest(settings: object) -> str:
     """Returns the SHA-256 of how the records of a source with some settings are read; ``""``: it has no mapping."""
     if not isinstance(settings, Settings) or settings.records is None:
         return ""
-    return hashlib.sha256(repr(without_places(settings.records)).encode()).hexdigest()
+    text = repr(without_places(settings.records)) + settings.records.schema
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _digest(paths: Sequence[str], reading: str) -> str:

@@ -57,7 +57,7 @@ class Format:
         lines: Whether each line is a statement, so that a malformed one is a single dead letter.
         timed: Whether it has times; in ``.ntt`` and ``.nqt`` they begin each line.
         removals: Whether it may retract statements.
-        binary: Whether it is binary (Jelly).
+        binary: Whether it is binary (Jelly, Avro, Parquet).
         messages: Whether it groups statements to messages (`squall.streams.formats.rdf_messages`).
         records: Whether it has records and no RDF, and needs a mapping (`squall.streams.mappings`). Its syntax says
             which statements these may become.
@@ -107,8 +107,13 @@ FORMATS = (
     Format("json", (".json",), RdfFormat.N_QUADS, records=True),
     Format("ndjson", (".ndjson", ".jsonl"), RdfFormat.N_QUADS, lines=True, records=True),
     Format("csv", (".csv",), RdfFormat.N_QUADS, records=True),
+    Format("avro", (".avro",), RdfFormat.N_QUADS, binary=True, records=True),
+    Format("parquet", (".parquet",), RdfFormat.N_QUADS, binary=True, records=True),
 )
-_RECORD_MEDIA_TYPES = {"json": "application/json", "ndjson": "application/x-ndjson", "csv": "text/csv"}
+_RECORD_MEDIA_TYPES = {"json": "application/json", "ndjson": "application/x-ndjson", "csv": "text/csv",
+                       "avro": "application/avro", "parquet": "application/vnd.apache.parquet"}  # fmt: skip
+_LIBRARIES = {"jelly": "pyjelly", "jelly-messages": "pyjelly", "avro": "fastavro", "parquet": "pyarrow"}
+"""The libraries that formats need."""
 BY_NAME = {format.name: format for format in FORMATS}
 _BY_ENDING = {ending: format for format in FORMATS for ending in format.endings}
 
@@ -174,9 +179,10 @@ def _mapping_hint(name: str) -> str:
 
 def check_library(name: str) -> None:
     """Checks that the library of a format is installed. Raises PluginError if not."""
-    if name in BY_NAME and BY_NAME[name].binary and find_spec("pyjelly") is None:
-        hint = install_hint("squall[jelly]")
-        raise PluginError(f"the format `{name}` needs `pyjelly`, which is not installed", hint=hint)
+    library = _LIBRARIES.get(name)
+    if library is not None and find_spec(library) is None:
+        hint = install_hint(f"squall[{name.removesuffix('-messages')}]")
+        raise PluginError(f"the format `{name}` needs `{library}`, which is not installed", hint=hint)
 
 
 def of_path(path: str, mapped: bool = False) -> tuple[Format, str] | None:

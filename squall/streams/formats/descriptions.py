@@ -28,6 +28,7 @@ DESCRIPTIONS = {
     "tsv": "tab-separated plain values: the time, the rule and a column for each variable",
     "csv-terms": "comma-separated values: whole terms in N-Triples",
     "tsv-terms": "tab-separated values: whole terms in N-Triples",
+    "avro": "Avro: as a source records, with a mapping",
     "parquet": "a Parquet file with a typed column for each variable; as a source rows, mapped",
     "table": "a table for the eye",
     "srj": "SPARQL Query Results JSON",

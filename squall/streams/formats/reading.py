@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from os import SEEK_END
+from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, cast
 
 from squall.contracts import DeadLetterLedger
@@ -20,6 +23,7 @@ from squall.streams.formats import (
     parse_timed,
     suffix,
 )
+from squall.streams.formats.binary_records import batches_of_records, field_names, parse_schema, single_record
 from squall.streams.formats.fast_ntriples import PredicateFilter, events
 from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
 from squall.streams.formats.parsing import parse_document
@@ -295,6 +299,8 @@ class _Decoder:
                 batches = self._json_lines(decoder)
             case "csv":
                 batches = self._rows(decoder)
+            case "avro" | "parquet":
+                batches = self._binary_records(decoder, settings.records)
             case _:
                 batches = self._json(decoder)
         for batch in batches:
@@ -312,20 +318,56 @@ class _Decoder:
         """Decodes a JSON document, which is read as a whole."""
         if self.place.statements or self.place.ended:
             return
-        chunks, length = list[bytes](), 0
-        while chunk := self.input.read(self.settings.limits.chunk_bytes):
-            chunks.append(chunk)
-            length += len(chunk)
-            if self.settings.longest is not None and length > self.settings.longest:
-                self._leave_out_rest(Malformed(f"the document is longer than {self.settings.longest} bytes", None))
-                return
+        try:
+            data = b"".join(self._whole_document())
+        except Malformed as error:
+            self._leave_out_rest(error)
+            return
         if self.input.is_cut:
             return
-        batch, bad = decoder.document(b"".join(chunks))
+        batch, bad = decoder.document(data)
         self.place.statements = 1
         for _, reason, text in bad:
             self._lose(None, reason, text)
         yield batch
+
+    def _whole_document(self) -> Iterator[bytes]:
+        """Yields the bytes of the document. Raises Malformed if it is too long."""
+        length = 0
+        while chunk := self.input.read(self.settings.limits.chunk_bytes):
+            length += len(chunk)
+            if self.settings.longest is not None and length > self.settings.longest:
+                raise Malformed(f"the document is longer than {self.settings.longest} bytes", None)
+            yield chunk
+
+    def _binary_records(self, decoder: RecordDecoder, records: Records) -> Iterator[Sequence[Event]]:
+        """Decodes a file of Avro or Parquet, or a single record of Avro."""
+        place, name = self.place, self.format.name
+        if place.ended:
+            return
+        count = 0
+        chunks = self._whole_document()
+        try:
+            with seekable(lambda size: next(chunks, b"")) as file:
+                if self.input.is_cut or not file.seek(0, SEEK_END):
+                    return
+                file.seek(0)
+                if records.schema:
+                    batches = iter([[single_record(file.read(), parse_schema(records.schema))]])
+                else:
+                    decoder.check_fields(field_names(name, file), "column" if name == "parquet" else "field")
+                    file.seek(0)
+                    batches = batches_of_records(name, file, records.mapping.fields(), place.statements)
+                for batch in batches:
+                    events, bad = decoder.values(batch)
+                    for index, reason, text in bad:
+                        prefix = "" if records.schema else f"record {place.statements + index + 1}: "
+                        self._lose(None, prefix + reason, text)
+                    place.statements += len(batch)
+                    count += decoder.count
+                    yield events
+        except Malformed as error:
+            self._leave_out_rest(error, counted(count, "statement") if count else "")
 
     def _rows(self, decoder: RecordDecoder) -> Iterator[Sequence[Event]]:
         """Decodes rows of CSV. A document that was read before is read again for its header only."""
@@ -475,6 +517,20 @@ class _Decoder:
         """
         loss = f"the rest of {self.name} is left out ({read} read)" if read else f"nothing of {self.name} is read"
         self._lose(error.line, f"{error.reason}; {loss}", error.text)
+
+
+@contextmanager
+def seekable(read: Callable[[int], bytes]) -> Iterator[IO[bytes]]:
+    """Yields a copy of what a function reads, at its beginning, in which one can seek; it is on disk if it is long."""
+    with SpooledTemporaryFile(_MAX_BYTES_IN_MEMORY) as copy:
+        while chunk := read(_BYTES_PER_COPY):
+            copy.write(chunk)
+        copy.seek(0)
+        yield cast(IO[bytes], copy)
+
+
+_MAX_BYTES_IN_MEMORY = 1 << 24
+_BYTES_PER_COPY = 1 << 20
 
 
 def _chosen(timed: Sequence[Timed], stream: str, predicate_filter: PredicateFilter | None) -> list[Event]:

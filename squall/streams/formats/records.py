@@ -63,6 +63,15 @@ class RecordDecoder:
         """Returns the events of a JSON document, and why it cannot be used."""
         return self._events([(0, data)], _value_of_document)
 
+    def values(self, records: Sequence[Any]) -> tuple[Sequence[Event], list[Bad]]:
+        """Returns the events of values of JSON, and those that cannot be used, by their index."""
+        if self._by_column is not None:
+            columns = self._by_column.columns(json_columns(records), len(records), self._stream, self._time, self._own)
+            if columns is not None:
+                self.count = len(columns.subjects)
+                return columns, []
+        return self._events(enumerate(records), itemgetter(1))
+
     def lines(self, block: bytes) -> tuple[Sequence[Event], list[Bad]]:
         """Returns the events of lines of JSON, and the lines that cannot be used. Blank lines are left out."""
         if self._by_column is not None and (values := _values_of_lines(block)) is not None:
@@ -115,12 +124,16 @@ class RecordDecoder:
 
     def set_columns(self, columns: tuple[str, ...]) -> None:
         """Sets the columns. Raises Malformed if the mapping uses others."""
+        self.check_fields(columns, "column")
+        self.columns = columns
+
+    def check_fields(self, columns: tuple[str, ...], kind: str) -> None:
+        """Checks that the document has the columns, or fields, that the mapping uses. Raises Malformed."""
         try:
-            check_columns(self._records, columns, "the document")
+            check_columns(self._records, columns, "the document", kind)
         except SquallError as error:
             reasons = (single.message + (f" ({single.hint})" if single.hint else "") for single in single_errors(error))
-            raise Malformed("; ".join(reasons), 1) from None
-        self.columns = columns
+            raise Malformed("; ".join(reasons), None if kind == "field" else 1) from None
 
     def _split(self, block: bytes, is_end: bool, most: int | None = None) -> tuple[list[Row], int]:
         """Returns the rows of a block, at most so many, and the number of lines that belong to them."""
@@ -174,6 +187,8 @@ class RecordDecoder:
                 statements = of_record(value_of(part), own)
             except UnusableRecord as error:
                 text = part[2] if len(part) > 2 else part[1]
+                if not isinstance(text, str | bytes):
+                    text = json.dumps(text, ensure_ascii=False)
                 shown = excerpt(text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text)
                 bad.append((part[0], str(error), shown.rstrip("\r\n")))
             else:

@@ -57,6 +57,20 @@ class Number(str):
     __slots__ = ()
 
 
+class TypedText(str):
+    """A value that JSON has no type for, as the lexical form of its datatype. A subclass for each datatype."""
+
+    __slots__ = ()
+    datatype = ""
+
+
+TYPED_TEXTS: dict[str, type[TypedText]] = {
+    f"{XSD}{name}": type(f"{name.title()}Text", (TypedText,), {"__slots__": (), "datatype": f"{XSD}{name}"})
+    for name in ("decimal", "double", "dateTime", "date", "time", "dayTimeDuration", "hexBinary")
+}
+"""The types of such values, by the IRI of the datatype."""
+
+
 class UnusableRecord(Exception):
     """A record that a mapping cannot be applied to. The argument is the reason."""
 
@@ -258,6 +272,7 @@ def _named(path: Path) -> str:
 
 _KINDS = {dict: "an object", list: "an array", str: "a text", bool: "a truth value", int: "a number",
           Number: "a number", type(None): "null"}  # fmt: skip
+_KINDS.update(dict.fromkeys(TYPED_TEXTS.values(), "a text"))
 
 
 def _kind(value: Any) -> str:
@@ -267,7 +282,7 @@ def _kind(value: Any) -> str:
 def text_of(value: Any, path: Path) -> str:
     """Returns the text of a value that is no array, object or null. Raises UnusableRecord for these."""
     kind = type(value)
-    if kind is str or kind is Number:
+    if kind is str or isinstance(value, str):
         return str(value)
     if kind is bool:
         return "true" if value else "false"
@@ -301,6 +316,8 @@ def term_function(term: Value | Template) -> Callable[..., Term]:
             return Term(f'"{value}"^^<{INTEGER}>')
         if kind is Number:
             return _double(value)
+        if isinstance(value, TypedText):
+            return literal(str(value), value.datatype)
         return literal(text_of(value, path), BOOLEAN)
 
     return natural
@@ -475,7 +492,7 @@ def time_of_value(value: Any, unit_ms: int) -> int | None:
 
     A text that is a decimal number is a number. Fractions of milliseconds are left out.
     """
-    kind = type(value)
+    kind = str if isinstance(value, TypedText) else type(value)
     if kind is int:
         return int(value) * unit_ms
     if kind is str and value.isdecimal() and value.isascii() and len(value) <= _MAX_EXPONENT:

@@ -205,11 +205,13 @@ class Records:
         mapping: The mapping.
         columns: The names of the columns of CSV, if no header has them; ``()``: the first row is the header.
         separator: The character between the values of CSV.
+        schema: The schema of single records of Avro (JSON); ``""``: documents have their schemas.
     """
 
     mapping: Mapping
     columns: tuple[str, ...] = ()
     separator: str = ","
+    schema: str = field(default="", repr=False)
 
     @property
     def is_timed(self) -> bool:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import csv
 from collections.abc import Collection
 from pathlib import Path
+from typing import IO, cast
 
 from squall.errors import SourceError, UsageError
 from squall.streams.address import Address, parse
-from squall.streams.formats import BY_NAME
+from squall.streams.formats import BY_NAME, Malformed
 from squall.streams.formats.compression import errors
-from squall.streams.formats.reading import ReadProgress
+from squall.streams.formats.reading import ReadProgress, seekable
 from squall.streams.mappings.columns import check_columns
 from squall.streams.mappings.model import Mapping, Records, path_text, with_time
 from squall.streams.mappings.paths import Steps, steps_of
 from squall.streams.sources.byte_streams import open_file
 
-OPTIONS = ("map", "unit", "header", "separator")
+OPTIONS = ("map", "unit", "header", "separator", "schema")
 """The options of addresses that are for records; ``time=FIELD`` is another one."""
 RML_ENDINGS = (".ttl", ".turtle", ".rml")
 """The endings of mappings in RML. All others are in the short form."""
@@ -56,22 +57,48 @@ def records_of(address: Address, formats: Collection[str]) -> Records | None:
         Errors: It has several errors.
     """
     if not (name := address.get("map")):
-        for option in ("header", "separator", "unit"):
+        for option in ("header", "separator", "unit", "schema"):
             if address.get(option):
                 raise UsageError(f"`{option}` in `{address.text}` is for records with a mapping", hint="add `map=FILE`")
         return None
     kinds = {format for format in formats if BY_NAME[format].records}
     if len(kinds) < len(set(formats)):
-        hint = "leave `map` out, or name the format of the records: `format=json`, `ndjson` or `csv`"
+        hint = "leave `map` out, or name the format of the records: `format=json`, `ndjson`, `csv`, `avro` or `parquet`"
         raise UsageError(f"`map={name}` in `{address.text}` is for records, and not for RDF", hint=hint)
     is_csv = kinds == {"csv"}
     if "csv" in kinds and not is_csv:
         hint = "divide the folder"
-        raise UsageError(f"`{address.text}` has CSV and JSON, which have no mapping in common", hint=hint)
+        raise UsageError(
+            f"`{address.text}` has CSV and records of other formats, which have no mapping in common", hint=hint
+        )
     mapping = _timed(load(name, is_csv if kinds else None), address, is_csv)
     if is_csv:
         _check_is_flat(mapping, name)
-    return Records(mapping, _header(address, is_csv or not kinds), _separator(address, is_csv or not kinds))
+    columns, separator = _header(address, is_csv or not kinds), _separator(address, is_csv or not kinds)
+    return Records(mapping, columns, separator, _schema(address, mapping, kinds))
+
+
+def _schema(address: Address, mapping: Mapping, kinds: Collection[str]) -> str:
+    """Returns the schema of single records of Avro that an address names; ``""`` if it names none."""
+    if not (name := address.get("schema")):
+        return ""
+    if kinds != {"avro"}:
+        raise UsageError(
+            f"`schema` in `{address.text}` is for records of Avro", hint="add `format=avro`, or leave it out"
+        )
+    from squall.streams.formats import binary_records
+
+    try:
+        text = Path(name).read_text("utf-8")
+        schema = binary_records.parse_schema(text)
+    except OSError as error:
+        raise UsageError(f"the schema `{name}` cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"`{name}` is no schema of Avro: {error}") from error
+    if not (names := binary_records.names_of_schema(schema)):
+        raise UsageError(f"`{name}` is no schema of records", hint='its `type` has to be `"record"`')
+    check_columns(Records(mapping), names, f"`{name}`", "field")
+    return text
 
 
 def _check_is_flat(mapping: Mapping, name: str) -> None:
@@ -172,12 +199,30 @@ def _separator(address: Address, is_csv: bool) -> str:
 
 
 def check_file(records: Records | None, path: str, format: str, compression: str) -> None:
-    """Checks the columns of a file of CSV before it is read (see `check_columns`). Other files need no check."""
+    """Checks the columns of a file before it is read (see `check_columns`). JSON has none."""
+    if records is not None and format in ("avro", "parquet") and not records.schema:
+        if names := _field_names(path, format, compression):
+            check_columns(records, names, f"`{path}`", "column" if format == "parquet" else "field")
+        return
     if records is None or format != "csv":
         return
     columns = records.columns or header_of(path, compression, records.separator)
     if columns:
         check_columns(records, columns, f"`{path}`")
+
+
+def _field_names(path: str, format: str, compression: str) -> tuple[str, ...]:
+    """Returns the fields of a file of Avro or Parquet; ``()`` if it has none that can be read."""
+    from squall.streams.formats import binary_records
+
+    try:
+        with open_file(path, ReadProgress(), compression, None) as file, seekable(cast(IO[bytes], file).read) as copy:
+            return binary_records.field_names(format, copy)
+    except Malformed:
+        return ()
+    except errors() as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SourceError(f"`{path}` cannot be read: {reason}") from error
 
 
 def header_of(path: str, compression: str, separator: str) -> tuple[str, ...]:

@@ -11,12 +11,13 @@ from typing import IO, Any, cast
 
 from squall.errors import SourceError, UsageError
 from squall.streams.address import Address
-from squall.streams.formats import infer_format
+from squall.streams.formats import Malformed, infer_format
+from squall.streams.formats.binary_records import batches_of_records, field_names
 from squall.streams.formats.compression import errors
-from squall.streams.formats.reading import ReadProgress
+from squall.streams.formats.reading import ReadProgress, seekable
 from squall.streams.formats.records import json_value, rows_of
 from squall.streams.mappings import options
-from squall.streams.mappings.evaluation import Number, UnusableRecord
+from squall.streams.mappings.evaluation import TYPED_TEXTS, Number, UnusableRecord
 from squall.streams.mappings.paths import Steps
 from squall.streams.sources.byte_streams import open_file
 
@@ -76,6 +77,7 @@ class Shape:
 
 
 _KINDS = {dict: "object", list: "array", str: "text", bool: "truth", int: "integer", Number: "number"}
+_KINDS.update(dict.fromkeys(TYPED_TEXTS.values(), "text"))
 
 
 @dataclass
@@ -110,7 +112,9 @@ def sample_of(address: Address, count: int) -> Sample:
         raise UsageError(f"`{address.text}` is no file of records", hint="save some records in a file first")
     format, compression = infer_format(address.path, address.get("format"), mapped=True)
     if not format.records:
-        raise UsageError(f"`{address.text}` is RDF, and needs no mapping", hint="formats: `json`, `ndjson`, `csv`")
+        raise UsageError(
+            f"`{address.text}` is RDF, and needs no mapping", hint="formats: `json`, `ndjson`, `csv`, `avro`, `parquet`"
+        )
     sample = Sample(Shape(), [], format.name == "csv", [])
     try:
         with open_file(address.path, ReadProgress(), compression, None) as file:
@@ -129,6 +133,15 @@ def sample_of(address: Address, count: int) -> Sample:
 def _records(file: IO[bytes], format: str, address: Address, malformed: list[str]) -> Iterator[Any]:
     if format == "csv":
         yield from _rows(file, address, malformed)
+    elif format in ("avro", "parquet"):
+        try:
+            with seekable(file.read) as copy:
+                names = field_names(format, copy)
+                copy.seek(0)
+                for batch in batches_of_records(format, copy, names, 0):
+                    yield from batch
+        except Malformed as error:
+            malformed.append(error.reason)
     elif format == "ndjson":
         for number, line in enumerate(_lines(file), 1):
             if line.strip():

@@ -346,7 +346,6 @@ def _folder(address: Address) -> FolderSink:
 def _parquet(address: Address, compressed: bool) -> Sink:
     from squall.streams.sinks import parquet_files  # on demand: it needs other sinks
 
-    parquet_files.check_installed()
     if compressed:
         hint = "leave the compression out"
         raise UsageError(f"`{address.text}` would be compressed twice: Parquet compresses its columns", hint=hint)

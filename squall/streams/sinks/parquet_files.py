@@ -10,13 +10,12 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from squall.contracts import Output
-from squall.errors import PluginError, SinkError, install_hint
+from squall.errors import SinkError
 from squall.functions.values import BOOLEAN
 from squall.rdf import ALWAYS, Boolean, Evaluated, Term, literal
 from squall.streams.formats.evaluations import NO_DECLARATIONS, Declarations, answer_of, cells
@@ -30,13 +29,6 @@ if TYPE_CHECKING:
 
 _ROWS_PER_GROUP = 1 << 16
 """The number of rows of a row group, which are in memory at once."""
-
-
-def check_installed() -> None:
-    """Raises PluginError if the library of Parquet is not installed."""
-    if find_spec("pyarrow") is None:
-        hint = install_hint("squall[parquet]")
-        raise PluginError("the format `parquet` needs `pyarrow`, which is not installed", hint=hint)
 
 
 class ParquetSink:
