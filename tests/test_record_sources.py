@@ -319,7 +319,7 @@ def test_records_without_a_mapping_are_no_statements(name: str) -> None:
     [
         ("x.csv", "`x.csv` is not RDF, and needs a mapping", "`format=csv&map=FILE`"),
         ("x.nt?map=m.map", "`map=m.map` in `x.nt?map=m.map` is for records, and not for RDF", "leave `map` out"),
-        ("x.csv?map=u.map&format=nt", "is for records, and not for RDF", "format=json`, `ndjson` or `csv`"),
+        ("x.csv?map=u.map&format=nt", "is for records, and not for RDF", "`avro` or `parquet`"),
         ("x.csv?map=bad.map", "`x.csv` has no column `sensr`", "did you mean `sensor`?"),
         ("x.csv?map=nested.map", "`nested.map` has the path `a.b`, and rows of CSV have columns alone", "column"),
         ("x.csv?map=array.map", "`array.map` has the path `a`, and rows of CSV have columns alone", "column"),
@@ -335,7 +335,11 @@ def test_records_without_a_mapping_are_no_statements(name: str) -> None:
         ("x.ndjson?map=u.map&time=t&unit=d", "`unit=d` in", "units: `ms` and `s`"),
         ("x.ndjson?map=u.map&time=a..b", "`a..b` is not supported from `..b` on", ""),
         ("x.nt?unit=s", "`unit` in `x.nt?unit=s` is for records with a mapping", "add `map=FILE`"),
-        ("mixed?map=m.map", "`mixed?map=m.map` has CSV and JSON, which have no mapping in common", "divide"),
+        (
+            "mixed?map=m.map",
+            "`mixed?map=m.map` has CSV and records of other formats, which have no mapping in common",
+            "divide",
+        ),
         ("x.json?map=latin.map", "the mapping `latin.map` cannot be read: it is not UTF-8", ""),
         ("x.json?map=http://example.org/m", "the mapping `http://example.org/m` is no file", "map=FILE"),
         ("tcp://localhost:1?format=ndjson.gz&map=m.map", "cannot be compressed", "format=ndjson"),
