@@ -28,14 +28,18 @@ from squall.process.gc_tuning import no_collection
 from squall.process.recursion import deep_recursion
 from squall.rdf import ALWAYS, FOREVER, Atom, Columns, Event, Fact, Term, Triple
 from squall.results import Results
+from squall.streams.sources.merge import Sources
 
 if TYPE_CHECKING:
     from squall.lexers.prefixes import Prefixes
     from squall.plan.cardinality import Statistics
+    from squall.streams.mappings.model import Mapping as RecordMapping
+    from squall.streams.sources.dataframes import DataFrameSource
+    from squall.streams.sources.files import Source
 
 __all__ = [
     "ALWAYS", "FOREVER", "Atom", "Event", "Fact", "Job", "Options", "Output", "Plan", "Results", "SquallError",
-    "System", "Term", "Triple", "arun", "build", "compile", "parse", "plan", "query", "run",
+    "System", "Term", "Triple", "arun", "build", "compile", "from_dataframe", "parse", "plan", "query", "run",
 ]  # fmt: skip
 
 __version__ = "0.1.0"
@@ -251,7 +255,7 @@ def build(plan: Plan, builder: str | Builder = "iterator", options: Options | No
 @overload
 def run(
     plan: Plan,
-    events: Iterable[Event],
+    events: Iterable[Event] | Source,
     builder: str | Builder = ...,
     static: Iterable[Event] = ...,
     options: Options | None = ...,
@@ -261,7 +265,7 @@ def run(
 @overload
 def run(
     plan: Plan,
-    events: Iterable[Event],
+    events: Iterable[Event] | Source,
     builder: str | Builder = ...,
     static: Iterable[Event] = ...,
     options: Options | None = ...,
@@ -272,7 +276,7 @@ def run(
 
 def run(
     plan: Plan,
-    events: Iterable[Event],
+    events: Iterable[Event] | Source,
     builder: str | Builder = "iterator",
     static: Iterable[Event] = (),
     options: Options | None = None,
@@ -284,7 +288,8 @@ def run(
     Args:
         plan: The plan, from `plan`.
         events: Events in non-decreasing time. A list, a tuple or `squall.rdf.Columns` is one batch; of any other
-            iterable each event is processed as it arrives.
+            iterable each event is processed as it arrives. Or a source: of `from_dataframe`, or of
+            `squall.streams.open_source`.
         builder: The name of a builder, or a builder itself.
         static: Events whose facts always hold; they are read first.
         options: Options of the run.
@@ -299,7 +304,9 @@ def run(
     arguments.check_batches(static)
     arguments.check_type(of)
     batches: Iterable[Sequence[Event]]
-    if isinstance(events, list | tuple | Columns):
+    if arguments.is_source(events):
+        batches = Sources([events])
+    elif isinstance(events, list | tuple | Columns):
         arguments.check_events(events)
         batches = [events]
     else:
@@ -319,7 +326,7 @@ def _only(outputs: Iterable[Output[Any]], of: type[R]) -> Iterator[Output[R]]:
 
 def query(
     *programs: str | Path,
-    sources: str | Path | Iterable[Event] | Sequence[str | Path],
+    sources: str | Path | Source | Iterable[Event] | Sequence[str | Path | Source],
     static: str | Path | Iterable[Event] | Sequence[str | Path] = (),
     planner: str | Planner = "rete",
     builder: str | Builder = "iterator",
@@ -330,8 +337,9 @@ def query(
 
     Args:
         programs: The programs, as of `compile`.
-        sources: Addresses of sources (docs/streams.md), one or several; or events, as of `run`. A graph of rdflib or
-            a store of pyoxigraph is static data. The windows of addresses (``?window=``) apply.
+        sources: Addresses of sources (docs/streams.md) and sources (`from_dataframe`), one or several; or events, as
+            of `run`. A graph of rdflib or a store of pyoxigraph is static data. The windows of addresses (``?window=``)
+            apply.
         static: Addresses of static data; or a graph, or events.
         planner: The planner, as of `plan`.
         builder: The builder, as of `build`.
@@ -343,14 +351,14 @@ def query(
     """
     from squall import streams
 
-    addresses = arguments.addresses(sources)
-    if addresses:
+    places = arguments.addresses_and_sources(sources)
+    if addresses := [place for place in places if isinstance(place, str)]:
         settings["windows"] = {**streams.windows(addresses), **(settings.get("windows") or {})}
     query_plan = plan(compile(*programs, **settings), planner)
     static_events = _static_events(static)
-    if not addresses:
+    if not places:
         return run(query_plan, cast(Iterable[Event], sources), builder, static_events, options)
-    inputs = streams.Sources([streams.open_source(address) for address in addresses])
+    inputs = Sources([streams.open_source(place) if isinstance(place, str) else place for place in places])
     return Results(build(query_plan, builder, options).run(inputs, arguments.checked_static(static_events)))
 
 
@@ -367,9 +375,63 @@ def _static_events(static: Any) -> Iterable[Event]:
     return events(static) if is_graph else cast(Iterable[Event], static)
 
 
+def from_dataframe(
+    frame: Any,
+    map: str | Path | RecordMapping | None = None,
+    *,
+    time: str | int | None = None,
+    unit: str = "ms",
+    stream: str = "",
+    name: str = "DataFrame",
+    strict: bool = False,
+) -> DataFrameSource:
+    """Returns the rows of a DataFrame as a source, which `run`, `query`, `arun` and their argument `static` take.
+
+    With a mapping, rows are records, as those of files with ``map=`` (docs/guides/data-that-are-not-rdf.md). Without
+    one a row is a triple, of the columns ``subject``, ``predicate`` and ``object`` (or ``s``, ``p``, ``o``), in the
+    graph ``graph`` (``g``), if there is that column. A text there is a term if it begins like one in N-Triples (``<``,
+    ``"``, ``_:``); otherwise a subject, a predicate and a graph are IRIs, and so is an object that begins with
+    ``http://``, ``https://`` or ``urn:``; other objects are strings. Python values are literals
+    (`squall.functions.python_values.to_term`).
+
+    The rows of a table are read in the order of their times, which are stable for rows of one time; those of a record
+    batch reader as they come, and once. A row that cannot be used is a dead letter with its number, from 1.
+
+    Args:
+        frame: A DataFrame of pandas, polars or Spark, an Arrow table, record batch or record batch reader, or what
+            exports a stream of Arrow (``__arrow_c_stream__``). An index of pandas that has a name is a column. A
+            DataFrame of Spark is for the builder ``spark``; it needs times.
+        map: The mapping: a file, or a text in the short form or in RML.
+        time: The column of the event time: timestamps, dates, texts in ISO 8601, or numbers; or one time (integer ms)
+            for all rows. None: as the mapping says, or the column ``time`` of triples; rows without a time always hold.
+        unit: The unit of times that are numbers: ``ms`` or ``s``.
+        stream: The IRI of the stream of the triples; ``""`` is the default stream.
+        name: The name of the frame in messages, which also keeps its blank nodes apart from those of others.
+        strict: Whether the first row that cannot be used is an error. Otherwise such rows go to the ledger of the run,
+            or are counted in `dead_letters` and logged (``squall``) if it has none.
+
+    Raises:
+        ArgumentError: It is no DataFrame, or a column is missing.
+        UsageError: The mapping cannot be read, or a column is missing that it uses.
+        LexerError: The mapping is malformed.
+        Errors: There are several errors.
+    """
+    from squall.streams.sources.dataframes import DataFrameSource, row_reader
+    from squall.streams.sources.frame_columns import frame_of
+
+    arguments.check_from_dataframe(map, time, stream, name)
+    if arguments.is_spark_frame(frame):
+        from squall.builders.spark.sources import mapped_source
+
+        reader = row_reader(frame.columns, map, time, unit, stream, name)
+        return cast(DataFrameSource, mapped_source(frame, reader, strict))
+    table = frame_of(frame)
+    return DataFrameSource(table, row_reader(table.names, map, time, unit, stream, name), strict)
+
+
 def arun(
     plan: Plan,
-    events: AsyncIterable[Event] | Iterable[Event],
+    events: AsyncIterable[Event] | Iterable[Event] | Source,
     builder: str | Builder = "iterator",
     static: Iterable[Event] = (),
     options: Options | None = None,
@@ -388,6 +450,8 @@ def arun(
 
     if not isinstance(events, AsyncIterable):
         arguments.check_batches(events)
+        if arguments.is_source(events):
+            events = (event for batch in Sources([events]) for event in batch)
     arguments.check_batches(static)
     job = build(plan, builder, options)
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterable, Callable, Collection, Iterable, Itera
 from itertools import chain
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from squall.contracts import HasDigests, Interval, Options
 from squall.errors import ArgumentError
@@ -15,7 +15,12 @@ from squall.model import Report, System
 from squall.model.windows import Window
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Atom, Columns, Event, Triple, time_hint
+from squall.streams.mappings.model import Mapping as RecordMapping
+from squall.streams.sources.files import Source
 from squall.streams.sources.merge import Sources
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 SCHEMA_CHANGES = ("error", "dead-letters", "follow")
 """What can be done with a triple in a source that would change the schema of an entailment."""
@@ -138,6 +143,8 @@ def check_batches(batches: Any) -> None:
     The events themselves are checked by `check_events`.
     """
     kind = type(batches).__name__
+    if is_source(batches):
+        return
     if isinstance(batches, Sources):
         raise ArgumentError("sources give batches of events", hint="write `squall.build(plan).run(sources)`")
     if isinstance(batches, Event):
@@ -148,14 +155,54 @@ def check_batches(batches: Any) -> None:
     if isinstance(batches, AsyncIterable):
         hint = "write `async for output in squall.arun(plan, events)`"
         raise ArgumentError(f"events of the asynchronous {kind} cannot be read", hint=hint)
-    if type(batches).__module__.startswith("pyspark"):
-        hint = 'write `squall.build(plan, "spark").run(Sources([FrameSource(frame)]))`'
+    if is_frame(batches):
+        hint = "make a source of it: `squall.from_dataframe(frame, map=...)`"
         raise ArgumentError(f"events are expected, and not a {kind}", hint=hint)
     if isinstance(batches, Triple | Atom | Mapping) or not isinstance(batches, Iterable):
         raise ArgumentError(f"events are expected, and not a {kind}", hint=_EVENT_HINT)
     if type(batches).__module__.startswith(("rdflib", "pyoxigraph")):
         hint = "its triples always hold: `squall.run(plan, [], static=squall.rdf.events(graph))`"
         raise ArgumentError(f"events are expected, and not a {kind}", hint=hint)
+
+
+_FRAMES = {"pandas": ("DataFrame", "Series"), "polars": ("DataFrame", "LazyFrame", "Series"),
+           "pyarrow": ("Table", "RecordBatch", "RecordBatchReader"), "pyspark": ("DataFrame",)}  # fmt: skip
+"""The classes of DataFrames by library."""
+
+
+def is_frame(value: Any) -> bool:
+    """Returns whether something is a DataFrame of some library."""
+    return type(value).__name__ in _FRAMES.get(type(value).__module__.partition(".")[0], ())
+
+
+def is_spark_frame(value: Any) -> bool:
+    """Returns whether something is a DataFrame of Spark."""
+    return is_frame(value) and type(value).__module__.startswith("pyspark")
+
+
+def is_source(value: Any) -> TypeIs[Source]:
+    """Returns whether something is a source that has been opened."""
+    return isinstance(value, Source)
+
+
+def check_from_dataframe(map: Any, time: Any, stream: Any, name: Any) -> None:
+    """Checks the arguments of `squall.from_dataframe`. Raises ArgumentError."""
+    hint = 'write `map="readings.map"`, or the text of a mapping'
+    _check(map, str | Path | RecordMapping | None, "`map`", "a mapping", hint)
+    if isinstance(time, bool):
+        raise ArgumentError(f"`time` is a column or a time, and not `{time}`", hint='write `time="at"`')
+    hint = 'write `time="at"` for a column, or `time=1000` for all rows'
+    _check(time, str | int | None, "`time`", "the name of a column, or a time (integer ms)", hint)
+    check_stream(stream)
+    _check(name, str, "`name`", _TEXT, 'write `name="readings"`')
+
+
+def addresses_and_sources(sources: Any) -> list[str | Source]:
+    """Returns the addresses and the sources that one or several values are; none if they are something else."""
+    values = sources if isinstance(sources, list | tuple) else [sources]
+    if all(isinstance(value, str | Path) or is_source(value) for value in values):
+        return [value if is_source(value) else str(value) for value in values]
+    return []
 
 
 def addresses(sources: Any) -> list[str]:
@@ -193,7 +240,8 @@ def _checked_static(events: Iterable[Event]) -> Iterator[Event]:
         if event.time != ALWAYS:
             raise ArgumentError(
                 f"static data always hold, and `{event}` has the time {event.time}",
-                hint="leave `time` out of `squall.rdf.events`, or write `Event(squall.ALWAYS, ...)`",
+                hint="leave `time` out of `squall.rdf.events` or `squall.from_dataframe` (and the column `time`), or "
+                "write `Event(squall.ALWAYS, ...)`",
             )
         yield event
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from squall.builders.distributed.io.records import WorkerError
 from squall.errors import ArgumentError, SourceError
 from squall.rdf import ALWAYS, Event
 from squall.streams.formats.reading import ReadProgress
+from squall.streams.sources.dataframes import RowReader
+from squall.streams.sources.frame_columns import BLOCK_ROWS, arrow_values
 
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import DataFrame
 
 _TYPES = {"subject": "string", "predicate": "string", "object": "string", "time": "bigint or timestamp"}
@@ -72,6 +77,59 @@ class FrameSource:
         line = f"concat_ws(' ', {time}, {', '.join(cells)})"
         value = f"if(contains({line}, char(10)), '. ' || translate({line}, char(10), ' '), {line}) as value"
         return self.frame.selectExpr(value, "'' as file", "cast(spark_partition_id() as long) as block")
+
+
+_STATEMENTS = "time long, subject string, predicate string, object string, graph string, lost string"
+"""The columns of a row for each statement, or for each dead letter, which has a text in `lost` alone."""
+
+
+def mapped_source(frame: DataFrame, reader: RowReader, strict: bool) -> FrameSource:
+    """Returns the rows of a DataFrame as a source, which executors map to statements (see `squall.from_dataframe`).
+
+    Args:
+        frame: the DataFrame, batch or streaming.
+        reader: what makes triples of its rows.
+        strict: whether the first row that cannot be used is an error.
+
+    Raises:
+        ArgumentError: its rows have no times.
+    """
+    if not reader.is_timed and reader.time is None:
+        hint = "name the column of the time: `time=`; data that always hold: `static=` of `frame.toPandas()`"
+        raise ArgumentError(f"the rows of `{reader.name}` have no time", hint=hint)
+    used = frame.select(*(f"`{name}`" for name in reader.names)) if reader.names else frame
+    step = partial(_statement_batches, reader, strict)
+    return FrameSource(used.mapInArrow(step, _STATEMENTS), reader.stream, reader.name)
+
+
+def _statement_batches(
+    reader: RowReader, strict: bool, batches: Iterable[pyarrow.RecordBatch]
+) -> Iterator[pyarrow.RecordBatch]:
+    """Yields the statements of batches of rows, and the rows that are dead letters."""
+    import pyarrow
+
+    text = pyarrow.string()
+    types = [pyarrow.int64(), text, text, text, text, text]
+    names = [column.partition(" ")[0] for column in _STATEMENTS.split(", ")]
+    for batch in batches:
+        for rows in _rows_of_blocks(reader, strict, batch):
+            columns = zip(*rows, strict=True) if rows else [()] * len(types)
+            arrays = [pyarrow.array(column, type) for column, type in zip(columns, types, strict=True)]
+            yield pyarrow.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _rows_of_blocks(reader: RowReader, strict: bool, batch: pyarrow.RecordBatch) -> Iterator[list[tuple[Any, ...]]]:
+    for first in range(0, batch.num_rows, BLOCK_ROWS):
+        rows = batch.slice(first, BLOCK_ROWS)
+        names = reader.names or batch.schema.names[:1]
+        events, bad = reader.events({name: arrow_values(rows.column(name)) for name in names})
+        if bad and strict:
+            raise WorkerError(SourceError(f"{reader.name}: {bad[0][1]}", hint=f"the row is: {bad[0][2]}"))
+        statements: list[tuple[Any, ...]] = [
+            (event.time, *fact, event.graph or None, None) for event in events for fact in event.facts
+        ]
+        lost = ((None, None, None, None, None, f"{text} # {reason}") for _, reason, text in bad)
+        yield [*statements, *lost]
 
 
 def check_input(batches: Any, static: Any) -> None:

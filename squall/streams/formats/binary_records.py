@@ -20,9 +20,9 @@ from typing import IO, Any, cast
 from uuid import UUID
 
 from squall.functions.python_values import to_term
-from squall.rdf import XSD, parts
+from squall.rdf import parts
 from squall.streams.formats import Malformed
-from squall.streams.mappings.evaluation import TYPED_TEXTS, Number, TypedText
+from squall.streams.mappings.evaluation import DECIMAL, Number, TypedText
 
 _RECORDS_PER_BATCH = 4096
 _CONFLUENT_HEADER_BYTES = 5
@@ -131,7 +131,7 @@ def json_value(value: Any) -> Any:
 
 def _typed(value: Any) -> TypedText:
     lexical, datatype, _ = parts(to_term(value))
-    return TYPED_TEXTS[datatype](lexical)
+    return TypedText(lexical, datatype)
 
 
 def _double(value: float) -> Number | TypedText:
@@ -144,7 +144,7 @@ _CONVERSIONS: dict[type, Callable[[Any], Any]] = {
     dict: lambda value: {key: json_value(member) for key, member in value.items()},
     list: lambda value: [*map(json_value, value)],
     float: _double,
-    Decimal: lambda value: TYPED_TEXTS[f"{XSD}decimal"](format(value, "f")),
+    Decimal: lambda value: TypedText(format(value, "f"), DECIMAL),
     UUID: str,
     **cast(dict[type, Callable[[Any], Any]], dict.fromkeys((datetime, date, time, timedelta, bytes), _typed)),
 }

@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, NoReturn, cast
@@ -20,7 +20,13 @@ from squall.errors import SquallError, single_errors
 from squall.rdf import Columns, Event, Quad, Triple
 from squall.streams.dead_letters import excerpt
 from squall.streams.formats import Bad, Malformed
-from squall.streams.mappings.by_column import column_evaluator, json_columns, merged, row_columns
+from squall.streams.mappings.by_column import (
+    column_evaluator,
+    json_columns,
+    merged,
+    named_columns,
+    row_columns,
+)
 from squall.streams.mappings.columns import check_columns
 from squall.streams.mappings.evaluation import Evaluator, Number, Statements, UnusableRecord, evaluator_of
 from squall.streams.mappings.model import Records
@@ -98,6 +104,21 @@ class RecordDecoder:
                 return columns, [], line_count
         events, bad = self._events(rows, self._value_of_row)
         return events, bad, line_count
+
+    def values(self, columns: Mapping[str, Sequence[Any]], count: int) -> tuple[Sequence[Event], list[Bad]]:
+        """Returns the events of records whose values are there already, and those that cannot be used.
+
+        Args:
+            columns: The values of the fields that the mapping uses (`squall.streams.mappings.python_records`).
+            count: The number of records.
+        """
+        if self._by_column is not None:
+            events = self._by_column.columns(named_columns(columns), count, self._stream, self._time, self._own)
+            if events is not None:
+                self.count = len(events.subjects)
+                return events, []
+        records = ({name: values[index] for name, values in columns.items()} for index in range(count))
+        return self._events(((index, record, row_text(record)) for index, record in enumerate(records)), itemgetter(1))
 
     def read_header(self, block: bytes, is_end: bool) -> bytes | None:
         """Sets the columns by the first row of CSV, and returns its lines; None: it does not end in the block.
@@ -222,6 +243,11 @@ class RecordDecoder:
             return None
         subjects, predicates, objects = (list(column) for column in zip(*facts, strict=True))
         return Columns(*merged([*times], [1] * len(times)), subjects, predicates, objects, self._stream)
+
+
+def row_text(record: Mapping[str, Any]) -> str:
+    """Returns a record of values as JSON, for a dead letter."""
+    return json.dumps(record, ensure_ascii=False, default=str)
 
 
 def _graph(pair: tuple[int | None, Triple | Quad]) -> str:

@@ -12,7 +12,7 @@ from itertools import chain, combinations, compress, repeat
 from typing import Any, cast
 
 from squall.rdf import Columns, Term
-from squall.streams.mappings.evaluation import UnusableRecord, term_function, time_function
+from squall.streams.mappings.evaluation import TypedText, UnusableRecord, term_function, time_function
 from squall.streams.mappings.model import Constant, Path, Rule, Template, TermMap, TimeMap, references_of
 from squall.streams.mappings.model import Mapping as RecordMapping
 
@@ -119,6 +119,8 @@ def _terms(term: TermMap, column_of: ColumnOf, count: int, own: str) -> Column:
 def _is_uniform(column: Column) -> bool:
     """Returns whether all values are of one type, and can be keys. (1 and true are equal in Python.)"""
     kinds = set(map(type, column)) - {type(None)}
+    if TypedText in kinds and len({value.datatype for value in column if type(value) is TypedText}) > 1:
+        return False
     return len(kinds) <= 1 and kinds.isdisjoint((dict, list))
 
 
@@ -148,6 +150,17 @@ def json_columns(records: Sequence[Any]) -> ColumnOf:
             else:
                 raise UnusableRecord("a value is no object")
         return column
+
+    return column_of
+
+
+def named_columns(columns: Mapping[str, Column]) -> ColumnOf:
+    """Returns columns by their names. What is inside of their values is left to other evaluation."""
+
+    def column_of(path: Path) -> Column:
+        if len(path) > 1:
+            raise UnusableRecord("it is inside of a value")
+        return columns[cast(str, path[0])]
 
     return column_of
 

@@ -1,4 +1,4 @@
-"""The columns of CSV: whether a mapping and the rows go together."""
+"""The columns of CSV and of DataFrames: whether a mapping and the rows go together."""
 
 from __future__ import annotations
 

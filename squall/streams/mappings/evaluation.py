@@ -58,17 +58,15 @@ class Number(str):
 
 
 class TypedText(str):
-    """A value that JSON has no type for, as the lexical form of its datatype. A subclass for each datatype."""
+    """The text of a value that has a datatype of its own, such as a date in a column of a DataFrame."""
 
-    __slots__ = ()
-    datatype = ""
+    __slots__ = ("datatype",)
+    datatype: str
 
-
-TYPED_TEXTS: dict[str, type[TypedText]] = {
-    f"{XSD}{name}": type(f"{name.title()}Text", (TypedText,), {"__slots__": (), "datatype": f"{XSD}{name}"})
-    for name in ("decimal", "double", "dateTime", "date", "time", "dayTimeDuration", "hexBinary")
-}
-"""The types of such values, by the IRI of the datatype."""
+    def __new__(cls, text: str, datatype: str) -> TypedText:
+        value = super().__new__(cls, text)
+        value.datatype = datatype
+        return value
 
 
 class UnusableRecord(Exception):
@@ -271,8 +269,7 @@ def _named(path: Path) -> str:
 
 
 _KINDS = {dict: "an object", list: "an array", str: "a text", bool: "a truth value", int: "a number",
-          Number: "a number", type(None): "null"}  # fmt: skip
-_KINDS.update(dict.fromkeys(TYPED_TEXTS.values(), "a text"))
+          Number: "a number", TypedText: "a text", type(None): "null"}  # fmt: skip
 
 
 def _kind(value: Any) -> str:
@@ -282,7 +279,7 @@ def _kind(value: Any) -> str:
 def text_of(value: Any, path: Path) -> str:
     """Returns the text of a value that is no array, object or null. Raises UnusableRecord for these."""
     kind = type(value)
-    if kind is str or isinstance(value, str):
+    if kind is str or kind is Number or kind is TypedText:
         return str(value)
     if kind is bool:
         return "true" if value else "false"
@@ -316,8 +313,8 @@ def term_function(term: Value | Template) -> Callable[..., Term]:
             return Term(f'"{value}"^^<{INTEGER}>')
         if kind is Number:
             return _double(value)
-        if isinstance(value, TypedText):
-            return literal(str(value), value.datatype)
+        if kind is TypedText:
+            return literal(value, value.datatype)
         return literal(text_of(value, path), BOOLEAN)
 
     return natural
@@ -492,7 +489,9 @@ def time_of_value(value: Any, unit_ms: int) -> int | None:
 
     A text that is a decimal number is a number. Fractions of milliseconds are left out.
     """
-    kind = str if isinstance(value, TypedText) else type(value)
+    if type(value) is TypedText:
+        value = str(value)
+    kind = type(value)
     if kind is int:
         return int(value) * unit_ms
     if kind is str and value.isdecimal() and value.isascii() and len(value) <= _MAX_EXPONENT:
@@ -508,7 +507,7 @@ def time_of_value(value: Any, unit_ms: int) -> int | None:
 def _holds(condition: Condition, items: Items) -> bool:
     reference, expected = condition
     value = _value(items, *reference)
-    if type(value) is Number or type(value) is int:
+    if type(value) is Number or type(value) is int or (type(value) is TypedText and value.datatype == DECIMAL):
         return expected[:1] in "-0123456789" and Decimal(value) == Decimal(expected)
     return not isinstance(value, dict | list) and json.dumps(value) == expected
 

@@ -17,7 +17,7 @@ from squall.streams.formats.compression import errors
 from squall.streams.formats.reading import ReadProgress, seekable
 from squall.streams.formats.records import json_value, rows_of
 from squall.streams.mappings import options
-from squall.streams.mappings.evaluation import TYPED_TEXTS, Number, UnusableRecord
+from squall.streams.mappings.evaluation import Number, TypedText, UnusableRecord
 from squall.streams.mappings.paths import Steps
 from squall.streams.sources.byte_streams import open_file
 
@@ -76,8 +76,9 @@ class Shape:
         return shape
 
 
-_KINDS = {dict: "object", list: "array", str: "text", bool: "truth", int: "integer", Number: "number"}
-_KINDS.update(dict.fromkeys(TYPED_TEXTS.values(), "text"))
+_KINDS = {
+    dict: "object", list: "array", str: "text", TypedText: "text", bool: "truth", int: "integer", Number: "number",
+}  # fmt: skip
 
 
 @dataclass
