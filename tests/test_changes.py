@@ -349,9 +349,9 @@ def test_a_data_frame_has_a_column_for_the_change() -> None:
     from squall.builders.spark import to_dataframe
 
     plan = squall.plan(squall.compile(ALARM, lexer="jena", output="changes"))
-    frame = to_dataframe(plan, [stream(ROOMS)], typed=True)
+    frame = to_dataframe(plan, [stream(ROOMS)])
     assert frame.columns[-2:] == ["rule", "change"]
-    assert sorted((row.time, row.change, row.subject) for row in frame.collect()) == sorted(
+    assert sorted(map(tuple, frame.selectExpr("unix_millis(time)", "change", "subject").collect())) == sorted(
         (output.time, output.change, f"{E}{output.fact[0][1:-1].rpartition('/')[2]}") for output in EXPECTED
     )
 

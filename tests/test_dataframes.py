@@ -96,7 +96,9 @@ def test_rows_are_records_in_the_order_of_their_times(kind: str, caplog: pytest.
     ]
     assert source.dead_letters.total("malformed", "readings") == 2
     assert source.dead_letters.first["malformed", "readings"][0] == 5  # without a time it comes first
-    assert "2 rows of `readings` cannot be used; first row 5: the field `at` is missing" in caplog.text
+    assert (
+        caplog.text.count("row 5 of `readings` cannot be used: the field `at` is missing") == len(caplog.records) == 1
+    )
     assert (source.reading.statements, source.reading.malformed) == (4, 2)
 
 

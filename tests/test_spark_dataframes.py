@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -46,21 +47,78 @@ def expected(plan: Any) -> list[tuple[int, str]]:
 
 
 @pytest.mark.fault("P9")
-def test_a_dataframe_or_a_single_source_in_place_of_sources_is_refused(plan: Any, spark: Any) -> None:
-    """P9."""
+def test_a_dataframe_or_a_single_source_in_place_of_sources(plan: Any, spark: Any) -> None:
+    """P9: a job is given batches, and `to_dataframe` takes them as well."""
     from squall.builders.spark import FrameSource, to_dataframe
 
     frame: Any = spark.createDataFrame(ROWS, TERMS)
-    for batches, static, hint in ((frame, (), "FrameSource"), ([], frame, "FrameSource")):
-        with pytest.raises(ArgumentError, match=hint):
-            to_dataframe(plan, batches, static)
-        with pytest.raises(ArgumentError, match=hint):
-            list(squall.run(plan, batches, "spark", static))
+    with pytest.raises(ArgumentError, match="FrameSource"):
+        to_dataframe(plan, [], frame)
+    with pytest.raises(ArgumentError, match=r"squall\.from_dataframe\(frame"):
+        squall.run(plan, frame, "spark")
+    with pytest.raises(ArgumentError, match=r"squall\.from_dataframe\(frame"):
+        squall.run(plan, [], "spark", frame)
     source: Any = FrameSource(frame)
     with pytest.raises(ArgumentError, match=r"Sources\(\[source\]\)"):
-        to_dataframe(plan, source)
-    with pytest.raises(ArgumentError, match=r"Sources\(\[source\]\)"):
         list(squall.build(plan, "spark").run(source))
+
+
+def times_and_km(frame: Any) -> list[tuple[int, str]]:
+    """Returns (time, distance) of the outputs."""
+    return sorted((row["ms"], str(row["km"])) for row in frame.selectExpr("unix_millis(time) ms", "km").collect())
+
+
+READINGS = [("hall", 20, 1.5, True, 1000), ("attic", 34, 2.5, False, 2000), (None, 1, 0.5, True, 1500)]
+MAPPING = (
+    "PREFIX ex: <http://example.org/>\n"
+    '{ "room": ?r, "n": ?n, "x": ?x, "b": ?b } => { ex:{?r} ex:n ?n ; ex:x ?x ; ex:b ?b }'
+)
+TYPED = "PREFIX : <http://example.org/> SELECT ?r ?n ?x ?b ?t ?m { ?r :n ?n ; :x ?x ; :b ?b " \
+        'BIND("2026-01-01T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> AS ?t) ' \
+        "BIND(IF(?b, 1, 2.5) AS ?m) }"  # fmt: skip
+
+
+def test_a_dataframe_goes_in_and_a_typed_one_comes_out(plan: Any, spark: Any) -> None:
+    from squall.builders.spark import to_dataframe
+
+    direct = to_dataframe(plan, spark.createDataFrame(ROWS, TERMS))
+    assert dict(direct.dtypes)["km"] == "bigint"
+    assert times_and_km(direct) == expected(plan)
+    readings = spark.createDataFrame(READINGS, "room string, n int, x double, b boolean, at long")
+    source = squall.from_dataframe(readings, MAPPING, time="at")
+    ledger = DeadLetterFile()
+    query = squall.plan(squall.compile(TYPED, lexer="sparql"))
+    result = to_dataframe(query, source, options=Options(ledger=ledger))
+    types = {"r": "string", "n": "bigint", "x": "double", "b": "boolean", "t": "timestamp", "m": "decimal(38,18)"}
+    assert dict(result.dtypes) == {**types, "time": "timestamp", "place": "int", "rule": "string"}
+    rows = result.selectExpr("r", "n", "x", "b", "unix_millis(t)", "m", "unix_millis(time)").collect()
+    assert sorted(map(tuple, rows)) == [
+        ("http://example.org/attic", 34, 2.5, False, 1767225600000, Decimal("2.5"), 2000),
+        ("http://example.org/hall", 20, 1.5, True, 1767225600000, Decimal(1), 1000),
+    ]
+    assert ledger.total("malformed") == 1
+    with pytest.raises(ArgumentError, match="the rows of `DataFrame` have no time"):
+        squall.from_dataframe(readings, MAPPING)
+    with pytest.raises(ArgumentError, match="no column `subject`"):
+        to_dataframe(plan, readings)
+
+
+@pytest.mark.more
+def test_what_a_type_cannot_hold_is_text(spark: Any) -> None:
+    from squall.builders.spark import to_dataframe
+
+    xsd = "http://www.w3.org/2001/XMLSchema#"
+    cells = {
+        "a": '"9223372036854775808"^^<%sinteger>', "b": '"0.0000000000000000001"^^<%sdecimal>',
+        "c": '"2026-01-01T00:00:00.1234567Z"^^<%sdateTime>', "d": '"2026-01-01Z"^^<%sdate>', "e": '"x"^^<%sinteger>',
+    }  # fmt: skip
+    binds = " ".join(f"BIND({text % xsd} AS ?{name})" for name, text in cells.items())
+    query = squall.plan(squall.compile(f"SELECT * {{ ?s ?p ?o {binds} }}", lexer="sparql"))
+    result = to_dataframe(query, [EDGES[:1]])
+    types = dict(result.dtypes)
+    assert {name: types[name] for name in cells} == {
+        "a": "decimal(38,18)", "b": "double", "c": "string", "d": "string", "e": "string"
+    }  # fmt: skip
 
 
 @pytest.mark.more
@@ -71,22 +129,19 @@ def test_bounded_input_gives_a_batch_dataframe(plan: Any, spark: Any) -> None:
     result = to_dataframe(plan, Sources([FrameSource(frame)]))
     assert not result.isStreaming
     assert result.columns == ["a", "c", "km", "time", "place", "rule"]
-    assert sorted((row["time"], row["km"]["lexical"]) for row in result.collect()) == expected(plan)
+    assert times_and_km(result) == expected(plan)
     typed = to_dataframe(plan, [EDGES], typed={"km": "int"})
-    assert typed.where("km > 5").select("a", "c", "time").collect() == [
+    assert typed.where("km > 5").selectExpr("a", "c", "unix_millis(time)").collect() == [
         ("http://example.org/y", "http://example.org/x", 3)
     ]
 
 
 @pytest.mark.more
 def test_a_value_of_another_type_is_a_clear_error(plan: Any) -> None:
-    """Spark reports it where the DataFrame is used."""
-    from pyspark.errors import PySparkException
-
     from squall.builders.spark import to_dataframe
 
-    with pytest.raises(PySparkException, match=r"a value of `a` is no int \(have the query answer with what is"):
-        to_dataframe(plan, [EDGES], typed={"a": "int"}).collect()
+    with pytest.raises(BuilderError, match="a value of `a` is no int\nhint: have the query answer with what is"):
+        to_dataframe(plan, [EDGES], typed={"a": "int"})
 
 
 @pytest.mark.more
@@ -104,7 +159,8 @@ def test_a_dataframe_may_have_timestamps_graphs_and_a_stream(spark: Any) -> None
     object = "concat('\"', number, '\"') as object"
     timed = frame.selectExpr("timestamp_seconds(at) as time", "subject", "predicate", object, "graph")
     result = to_dataframe(windowed, Sources([FrameSource(timed, stream="http://example.org/s")]), typed=True)
-    in_graphs = sorted((row["g"], row["o"], row["time"]) for row in result.collect())
+    rows_in_graphs = result.selectExpr("g", "o", "unix_millis(time)").collect()
+    in_graphs = sorted(map(tuple, rows_in_graphs))
     assert in_graphs == [("http://example.org/s", "1", 8000), ("urn:g", "1", 8000)]
 
 
@@ -182,7 +238,7 @@ def test_live_input_gives_a_streaming_dataframe(plan: Any, spark: Any, tmp_path:
         return sorted(row for rows in list(batches.values()) for row in rows)
 
     def keep(frame: Any, batch: int) -> None:
-        batches[batch] = [(row["time"], row["km"]) for row in frame.collect()]
+        batches[batch] = times_and_km(frame)
 
     def go(rows: list[tuple[Any, ...]], count: int) -> None:
         spark.createDataFrame(rows, schema).coalesce(1).write.mode("append").json(str(tmp_path / "in"))

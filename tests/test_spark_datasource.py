@@ -101,8 +101,8 @@ def test_it_is_a_source_of_programs(spark: Any, broker: brokers.Broker, redis: A
     plan = squall.plan(squall.compile(FOUND, lexer="sparql"))
     ledger = DeadLetterFile()
     frame = spark.read.format("squall").load(at(broker))
-    result = to_dataframe(plan, Sources([FrameSource(frame, name="k")]), options=Options(ledger=ledger), typed=True)
-    assert sorted((row["time"], row["s"]) for row in result.collect()) == [
+    result = to_dataframe(plan, Sources([FrameSource(frame, name="k")]), options=Options(ledger=ledger))
+    assert sorted(map(tuple, result.selectExpr("unix_millis(time)", "s").collect())) == [
         (1, "http://example.org/1"), (2, "http://example.org/2"), (3, "http://example.org/3")
     ]  # fmt: skip
     assert ledger.counts == {("malformed", "k"): 1}

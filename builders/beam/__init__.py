@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from squall.builders.beam.job import BeamJob, build
 from squall.builders.beam.sources import ReadEvents
+from squall.builders.beam.transform import Squall
 
-__all__ = ["BeamJob", "ReadEvents", "build"]
+__all__ = ["BeamJob", "ReadEvents", "Squall", "build"]

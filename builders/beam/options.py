@@ -71,7 +71,7 @@ class Runner:
             hint = "leave `direct_num_workers` out: one worker processes live input"
             raise BuilderError("several workers of a local runner lose what an unbounded read puts off", hint=hint)
 
-    def run(self, lay: Callable[[Any], None], live: bool = False) -> None:
+    def run(self, lay: Callable[[Any], object], live: bool = False) -> None:
         """Runs a pipeline to its end, and raises its error if it fails.
 
         Args:

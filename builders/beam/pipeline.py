@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import merge
 from operator import attrgetter
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow
 
@@ -48,14 +49,14 @@ ALL = Span(ALWAYS - 1, FOREVER - 1)
 """All of time."""
 _EACH = tuple(range(BUCKET_COUNT))
 """Each bucket is a group of its own."""
-_REPORTS, _INSTANTS, _ANSWERS = "reports", "instants", "answers"
+REPORTS, INSTANTS, ANSWERS = "reports", "instants", "answers"
 """Prefixes of file names: reports about lines, times of output evaluation, and the outputs of the last step. The key
 follows."""
 _RECORDS_PER_MESSAGE = 20_000
 """The number of records that are sent at once."""
 Keyed = tuple[int, bytes]
 """Records in transit, with the key of their group."""
-_FOR_DRIVER = {DEAD_LETTER: _REPORTS, SOURCE_COUNT: _REPORTS, WATERMARK: _REPORTS, INSTANT: _INSTANTS}
+_FOR_DRIVER = {DEAD_LETTER: REPORTS, SOURCE_COUNT: REPORTS, WATERMARK: REPORTS, INSTANT: INSTANTS}
 """The destination of records that are no rows for a node."""
 
 
@@ -76,7 +77,7 @@ class Routes:
     @property
     def all(self) -> tuple[str, ...]:
         """All destinations of records."""
-        return (_REPORTS, _INSTANTS, *dict.fromkeys(self.tags.values()), *filter(None, [self.otherwise]))
+        return (REPORTS, INSTANTS, *dict.fromkeys(self.tags.values()), *filter(None, [self.otherwise]))
 
     def __call__(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Any]:
         """Yields the records of batches, grouped by destination."""
@@ -124,7 +125,36 @@ class Input:
     parse: Parse
     folder: str
 
+    def read(self, root: Any, name: str, worker: Worker, routes: Routes) -> Any:
+        """Returns what the lines of the sources send. The splits are reshuffled before they are read, since one worker
+        has created them."""
+        parts = root | f"{name}: parts" >> beam.Create(self.parts) | f"{name}: spread" >> beam.Reshuffle()
+        read = beam.FlatMap(lambda part: routes(worker(files.read_lines(part))))
+        return parts | name >> read.with_outputs(*routes.all)
 
+    def sink(self, kind: str) -> GroupSink:
+        """Returns what makes, of a worker's function, the one that writes what it yields of a group into a file."""
+        return partial(_writing, self.folder, kind)
+
+
+class PipelineInput(Protocol):
+    """What a pipeline reads, and where its results go: files of a run, or collections of another pipeline."""
+
+    @property
+    def parse(self) -> Parse:
+        """Turns lines into facts."""
+        ...
+
+    def read(self, root: Any, name: str, worker: Worker, routes: Routes) -> Any:
+        """Returns what the lines of the input send."""
+        ...
+
+    def sink(self, kind: str) -> GroupSink:
+        """Returns what makes, of a worker's function, the one that emits the records of a group."""
+        ...
+
+
+GroupSink = Callable[[Callable[[Iterable[bytes]], Iterable[pyarrow.RecordBatch]]], Callable[["Group"], Iterator[Any]]]
 Group = tuple[int, Iterable[bytes]]
 """All records of a key."""
 
@@ -137,14 +167,6 @@ def _writing(
         return iter(())
 
     return write
-
-
-def _sources(root: Any, name: str, worker: Worker, routes: Routes, pipeline_input: Input) -> Any:
-    """Returns what the lines of the sources send. The splits are reshuffled before they are read, since one worker has
-    created them."""
-    parts = root | f"{name}: parts" >> beam.Create(pipeline_input.parts) | f"{name}: spread" >> beam.Reshuffle()
-    read = beam.FlatMap(lambda part: routes(worker(files.read_lines(part))))
-    return parts | name >> read.with_outputs(*routes.all)
 
 
 def _routed(grouped: Any, name: str, worker: Worker, routes: Routes) -> Any:
@@ -160,9 +182,9 @@ def _grouped(collections: Sequence[Any], name: str) -> Any:
     return rows | f"{name}: by key" >> beam.GroupByKey()
 
 
-def _write_reports(grouped: Any, folder: str, name: str) -> None:
-    """Writes records into files for the driver."""
-    _ = grouped | f"{name}: written" >> beam.FlatMap(_writing(folder, name, _decoded))
+def _write_reports(grouped: Any, sink: GroupSink, name: str) -> Any:
+    """Writes records for the driver. Returns what the sink emits."""
+    return grouped | f"{name}: written" >> beam.FlatMap(sink(_decoded))
 
 
 # Plans whose rows are grouped by key
@@ -171,7 +193,7 @@ def _write_reports(grouped: Any, folder: str, name: str) -> None:
 class KeyedPipeline:
     """Builds the pipeline of a plan whose rows are grouped by key, step by step."""
 
-    def __init__(self, root: Any, graph: Graph, program: Program, pipeline_input: Input) -> None:
+    def __init__(self, root: Any, graph: Graph, program: Program, pipeline_input: PipelineInput) -> None:
         self.root = root
         self.graph = graph
         self.program = program
@@ -182,6 +204,8 @@ class KeyedPipeline:
         """The output of each step, by destination."""
         self.axioms: dict[str, list[Keyed]] = {}
         """The records that axioms send, by destination."""
+        self.emitted: list[Any] = []
+        """What the sinks of the input emit."""
 
     def build(self) -> None:
         """Adds all steps to the pipeline."""
@@ -189,12 +213,12 @@ class KeyedPipeline:
             self.axioms.setdefault(tagged.tag, []).append(tagged.value)
         sources = self.graph.sources.name
         worker = source_step(self.program, ALWAYS, self.given.parse)
-        self.sent[sources] = _sources(self.root, sources, worker, self._routes_of(sources), self.given)
+        self.sent[sources] = self.given.read(self.root, sources, worker, self._routes_of(sources))
         for step in self.graph.stages:
             if (rows := self._rows(step)) is not None:
                 self.sent[step.name] = _routed(rows, step.name, self._worker(step), self._routes_of(step.name))
-        _write_reports(_grouped([self.sent[sources][_REPORTS]], _REPORTS), self.given.folder, _REPORTS)
-        self._end(self._rows(self.graph.end), self.sent[sources][_INSTANTS])
+        self._report([self.sent[sources][REPORTS]], REPORTS)
+        self._end(self._rows(self.graph.end), self.sent[sources][INSTANTS])
 
     def _worker(self, step: Step) -> Worker:
         assert step.stage is not None
@@ -217,14 +241,17 @@ class KeyedPipeline:
 
     def _end(self, rows: Any, instants: Any) -> None:
         """Adds the output step. Only all streams together can say when a snapshot (`rstream`) is evaluated."""
-        name, program, folder = self.graph.end.name, self.program, self.given.folder
+        name, program, sink = self.graph.end.name, self.program, self.given.sink(ANSWERS)
         tells_whole = any(op.output == "rstream" for _, op in program.plan.sinks)
         if tells_whole and rows is not None:
-            _ = rows | name >> beam.FlatMap(_write_answers, self._known(rows, instants), program, folder)
+            self.emitted.append(rows | name >> beam.FlatMap(_write_answers, self._known(rows, instants), program, sink))
         elif tells_whole:
-            _write_reports(_grouped([instants], _INSTANTS), folder, _INSTANTS)
+            self._report([instants], INSTANTS)
         elif rows is not None:
-            _ = rows | name >> beam.FlatMap(_writing(folder, _ANSWERS, _answering(program, ReportTimes())))
+            self.emitted.append(rows | name >> beam.FlatMap(sink(_answering(program, ReportTimes()))))
+
+    def _report(self, collections: Sequence[Any], name: str) -> None:
+        self.emitted.append(_write_reports(_grouped(collections, name), self.given.sink(name), name))
 
     def _known(self, rows: Any, instants: Any) -> Any:
         """Computes the evaluation times of snapshots, for the output step and for the driver. For a snapshot on change,
@@ -236,8 +263,8 @@ class KeyedPipeline:
                 _grouped(collections, f"{name}: evaluated"), f"{name}: when evaluated", program, _evaluated
             )
             collections.append(rows | f"{name}: changes" >> beam.FlatMap(_changes, report_times, program))
-        grouped = _grouped(collections, _INSTANTS)
-        _write_reports(grouped, self.given.folder, _INSTANTS)
+        grouped = _grouped(collections, INSTANTS)
+        self.emitted.append(_write_reports(grouped, self.given.sink(INSTANTS), INSTANTS))
         return _side(grouped, f"{name}: report times", program, evaluations)
 
 
@@ -274,9 +301,9 @@ def _changes(group: Group, at: ReportTimes, program: Program) -> Iterator[Keyed]
     yield 0, _encoded(change_step(program, ALL, at, _OF_THE_END)(_decoded(group[1])))
 
 
-def _write_answers(group: Group, at: ReportTimes, program: Program, folder: str) -> Iterator[Any]:
+def _write_answers(group: Group, at: ReportTimes, program: Program, sink: GroupSink) -> Iterator[Any]:
     """Writes the outputs of a group at report times."""
-    return _writing(folder, _ANSWERS, _answering(program, at))(group)
+    return sink(_answering(program, at))(group)
 
 
 def _answering(
@@ -299,15 +326,18 @@ _output_order: Callable[[Record], Any] = attrgetter(*OUTPUT_ORDER)
 # Plans that one group runs
 
 
-def add_whole_plan(root: Any, graph: Graph, program: Program, pipeline_input: Input, task: ShardTask) -> None:
-    """Adds a plan that one group runs to a pipeline. task: what the group does."""
+def add_whole_plan(
+    root: Any, graph: Graph, program: Program, pipeline_input: PipelineInput, task: ShardTask
+) -> list[Any]:
+    """Adds a plan that one group runs to a pipeline. task: what the group does. Returns what the sinks emit."""
     name, routes = graph.end.name, Routes(otherwise=graph.end.name)
     worker = _finding(program, pipeline_input.parse, task.steps)
-    collections = _sources(root, graph.sources.name, worker, routes, pipeline_input)
+    collections = pipeline_input.read(root, graph.sources.name, worker, routes)
     start = root | f"{name}: start" >> beam.Create([tagged.value for tagged in routes(to_arrow([start_record()]))])
     rows = _grouped([collections[name], start], name)
-    _ = rows | name >> beam.FlatMap(_writing(pipeline_input.folder, _ANSWERS, lambda parts: task(_decoded(parts))))
-    _write_reports(_grouped([collections[_REPORTS]], _REPORTS), pipeline_input.folder, _REPORTS)
+    outputs = rows | name >> beam.FlatMap(pipeline_input.sink(ANSWERS)(lambda parts: task(_decoded(parts))))
+    reports = _grouped([collections[REPORTS]], REPORTS)
+    return [outputs, _write_reports(reports, pipeline_input.sink(REPORTS), REPORTS)]
 
 
 def _finding(program: Program, parse: Parse, steps: int) -> Worker:
@@ -323,11 +353,11 @@ def _finding(program: Program, parse: Parse, steps: int) -> Worker:
 
 def worker_reports(folder: str) -> list[Record]:
     """Returns the records that workers have reported to the driver."""
-    paths = [path for name in (_REPORTS, _INSTANTS) for path in files.names(f"{folder}/{name}-*")]
+    paths = [path for name in (REPORTS, INSTANTS) for path in files.names(f"{folder}/{name}-*")]
     return [record for path in paths for record in from_arrow(files.read(path))]
 
 
 def answers(folder: str) -> Iterator[Record]:
     """Yields the outputs of the last step, merged in order from a file for each group."""
-    paths = files.names(f"{folder}/{_ANSWERS}-*")
+    paths = files.names(f"{folder}/{ANSWERS}-*")
     return merge(*(from_arrow(files.read(path)) for path in paths), key=_output_order)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,10 @@ from squall.builders.distributed.io.task_output import OUTPUT_ORDER
 from squall.builders.runtime.serde import unpack_output
 from squall.contracts import Output
 from squall.errors import BuilderError, did_you_mean
+from squall.functions.values import NUMERIC
 from squall.plan import Plan
 from squall.plan.operators import Distinct, Select, Slice, Union
-from squall.rdf import ALWAYS, Atom, Boolean, Evaluated, Quad, Solution, Term, iri_text, is_blank, is_iri, parts
+from squall.rdf import ALWAYS, XSD, Atom, Boolean, Evaluated, Quad, Solution, Term, iri_text, is_blank, is_iri, parts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -217,8 +218,86 @@ def _plain(cell: Column, name: str, type: str) -> Column:
     lexical = cell["lexical"]
     if type == "string":
         return lexical
-    value = lexical.try_cast(type)
-    wrong = BuilderError(
-        f"a value of `{name}` is no {type}", hint=f"have the query answer with what is, or `{name}=string`"
-    )
-    return f.when(lexical.isNull() | value.isNotNull(), value).otherwise(f.raise_error(f.lit(WorkerError.text(wrong))))
+    value = _cast(lexical, type)
+    wrong = WorkerError.text(_wrong_value(name, type))
+    return f.when(lexical.isNull() | value.isNotNull(), value).otherwise(f.raise_error(f.lit(wrong)))
+
+
+def _wrong_value(name: str, type: str) -> BuilderError:
+    hint = f"have the query answer with what is, or `{name}=string`"
+    return BuilderError(f"a value of `{name}` is no {type}", hint=hint)
+
+
+def _cast(lexical: Column, type: str) -> Column:
+    """Returns the value of a lexical form, null if it has none of the type. Times without a zone are in UTC."""
+    from pyspark.sql import functions as f
+
+    if type == "timestamp":
+        has_zone = lexical.rlike("(Z|[+-][0-9]{2}:[0-9]{2})$")
+        lexical = f.when(has_zone, lexical).otherwise(f.concat(lexical, f.lit("Z")))
+    return lexical.try_cast(type)
+
+
+def check_values(answers: DataFrame, columns: Shape, types: Mapping[str, str]) -> None:
+    """Checks that all values of a batch DataFrame have the types that `typed` is given.
+
+    Raises:
+        BuilderError: A value has another type.
+    """
+    from pyspark.sql import functions as f
+
+    type_by_name = {name: types.get(name, types.get(OTHERS, "string")) for name in columns.names}
+    names = [name for name, type in type_by_name.items() if type != "string" and not columns.asks]
+    if not names:
+        return
+    lexical = {name: f.col(f"`{name}`")["lexical"] for name in names}
+    wrong = [f.bool_or(lexical[name].isNotNull() & _cast(lexical[name], type_by_name[name]).isNull()) for name in names]
+    for name, is_wrong in zip(names, answers.agg(*wrong).first() or (), strict=True):
+        if is_wrong:
+            raise _wrong_value(name, type_by_name[name])
+
+
+_DECIMAL_TYPE = "decimal(38,18)"
+_INTEGERS = frozenset(
+    name for name in NUMERIC if name not in (f"{XSD}{other}" for other in ("decimal", "float", "double"))
+)
+_CANDIDATES: tuple[tuple[str, frozenset[str], str], ...] = (
+    ("long", _INTEGERS, ".*"),
+    (_DECIMAL_TYPE, _INTEGERS | {f"{XSD}decimal"}, r"[^.]*(\.[0-9]{0,18})?"),
+    ("double", frozenset(NUMERIC), ".*"),
+    ("boolean", frozenset((f"{XSD}boolean",)), "true|false|1|0"),
+    ("timestamp", frozenset((f"{XSD}dateTime", f"{XSD}dateTimeStamp")), r"[^.]*(\.[0-9]{0,6})?(Z|[+-][0-9:]+)?"),
+    ("date", frozenset((f"{XSD}date",)), "[0-9]{4}-[0-9]{2}-[0-9]{2}"),
+)
+"""The types that columns get by their values: the datatypes that they are for, and the form of texts that they hold as
+they are. The first that fits all values is taken."""
+
+
+def types_of_values(answers: DataFrame, columns: Shape) -> dict[str, str]:
+    """Returns the types of the columns of a batch DataFrame: the first that holds all values exactly, else string.
+
+    Numbers of several types are doubles if one is a double, and else decimals.
+    """
+    from pyspark.sql import functions as f
+
+    if columns.asks:
+        return {}
+    fits = []
+    for name in columns.names:
+        cell = f.col(f"`{name}`")
+        for type, datatypes, form in _CANDIDATES:
+            is_of_type = cell["datatype"].isin(*sorted(datatypes)) & cell["lexical"].rlike(f"^({form})$")
+            fits.append(
+                f.bool_and(
+                    f.when(
+                        cell.isNotNull(),
+                        f.coalesce(is_of_type & _cast(cell["lexical"], type).isNotNull(), f.lit(False)),
+                    )
+                )
+            )
+    flags: Sequence[bool | None] = answers.agg(*fits).first() or ()
+    types: dict[str, str] = {}
+    for number, name in enumerate(columns.names):
+        own_flags = flags[number * len(_CANDIDATES) :]
+        types[name] = next((type for (type, *_), fit in zip(_CANDIDATES, own_flags, strict=False) if fit), "string")
+    return types

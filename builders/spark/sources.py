@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from squall.builders.distributed.io.records import WorkerError
 from squall.errors import ArgumentError, SourceError
 from squall.rdf import ALWAYS, Event
+from squall.streams.dead_letters import DeadLetterFile
 from squall.streams.formats.reading import ReadProgress
-from squall.streams.sources.dataframes import RowReader
+from squall.streams.sources.dataframes import RowLedger, RowReader
 from squall.streams.sources.frame_columns import BLOCK_ROWS, arrow_values
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ _STATEMENTS = "time long, subject string, predicate string, object string, graph
 """The columns of a row for each statement, or for each dead letter, which has a text in `lost` alone."""
 
 
-def mapped_source(frame: DataFrame, reader: RowReader, strict: bool) -> FrameSource:
+def mapped_source(frame: DataFrame, reader: RowReader, strict: bool) -> MappedSource:
     """Returns the rows of a DataFrame as a source, which executors map to statements (see `squall.from_dataframe`).
 
     Args:
@@ -99,7 +100,20 @@ def mapped_source(frame: DataFrame, reader: RowReader, strict: bool) -> FrameSou
         raise ArgumentError(f"the rows of `{reader.name}` have no time", hint=hint)
     used = frame.select(*(f"`{name}`" for name in reader.names)) if reader.names else frame
     step = partial(_statement_batches, reader, strict)
-    return FrameSource(used.mapInArrow(step, _STATEMENTS), reader.stream, reader.name)
+    return MappedSource(used.mapInArrow(step, _STATEMENTS), reader.stream, reader.name)
+
+
+class MappedSource(FrameSource):
+    """A DataFrame whose rows are mapped. Rows that cannot be used end no run.
+
+    Attributes:
+        dead_letters: The counts of rows that cannot be used, where the run has no ledger.
+    """
+
+    def __init__(self, frame: DataFrame, stream: str, name: str) -> None:
+        super().__init__(frame, stream, name)
+        self.dead_letters = DeadLetterFile()
+        self.ledger = RowLedger(self.dead_letters)
 
 
 def _statement_batches(

@@ -28,7 +28,6 @@ from squall.streams.mappings.model import Records, Reference, TimeMap, with_time
 from squall.streams.mappings.options import load
 from squall.streams.mappings.python_records import record_column, unusable_rows
 from squall.streams.sources.frame_columns import Block, Frame
-from squall.wording import counted
 
 UNITS = {"ms": 1, "s": 1000}
 """The units of times that are numbers, in milliseconds."""
@@ -244,7 +243,7 @@ class DataFrameSource:
         self.uri = reader.name
         self.reading = ReadProgress()
         self.dead_letters = DeadLetterFile(strict=strict)
-        self.ledger = self.dead_letters if strict else _RowLedger(self.dead_letters)
+        self.ledger = self.dead_letters if strict else RowLedger(self.dead_letters)
         self._frame = frame
         self._reader = reader
         self._first_block = 0
@@ -268,14 +267,10 @@ class DataFrameSource:
             SourceError: A row cannot be used, and the source is strict.
         """
         order = self._order()
-        count_before = self.dead_letters.total("malformed")
         batches = self._batches(order)
         if order is None and self._frame.height is not None and self._reader.is_timed and not self._reader.row_time:
             batches = iter([sorted((event for batch in batches for event in batch), key=_time_of)])
         yield from batches
-        if count := self.dead_letters.total("malformed") - count_before:
-            line, reason = self.dead_letters.first["malformed", self.uri]
-            logger.warning("%s of `%s` cannot be used; first row %s: %s", counted(count, "row"), self.uri, line, reason)
 
     def _batches(self, order: Sequence[int] | None) -> Iterator[Sequence[Event]]:
         first = 0
@@ -306,7 +301,7 @@ class DataFrameSource:
         return None if order == list(range(height)) else order
 
 
-class _RowLedger(RunLedger):
+class RowLedger(RunLedger):
     """The ledger of a DataFrame: a row that cannot be used ends no run, also where the run has no ledger."""
 
     def __init__(self, rows: DeadLetterFile) -> None:
@@ -316,6 +311,9 @@ class _RowLedger(RunLedger):
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
         if self.ledger is None and cause == "malformed":
             self._rows.record(cause, source, line, reason, text)
+            if self._rows.total(cause) == 1:
+                row = "a row" if line is None else f"row {line}"
+                logger.warning("%s of `%s` cannot be used: %s (`dead_letters` counts all)", row, source, reason)
         else:
             super().record(cause, source, line, reason, text)
 
