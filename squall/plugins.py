@@ -36,6 +36,10 @@ GROUPS = (LEXERS, TRANSLATORS, PLANNERS, BUILDERS, FUNCTIONS, SOURCES, SINKS, CH
 EXTENSIONS = "squall.extensions"
 """The group of file extensions. An entry point's name is the extension with its dot, its value the language's name."""
 
+HTML = "squall.html"
+"""The group of what notebooks show of squall's own objects. An entry point's name is that of the kind of object, its
+value a function from an object to HTML. It lets lower layers show themselves by functions of higher ones."""
+
 INTERFACE = "squall.interface"
 """The group by which a package declares the version of the plug-in interface that it is written for.
 

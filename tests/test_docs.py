@@ -41,7 +41,7 @@ MODULES = [
     for folder in ("squall", "lexers", "translators", "planners", "builders", "tests", "docs")
     for path in [*ROOT.glob(f"{folder}/**/*.py"), *ROOT.glob(f"{folder}/**/*.lark")]
 ]
-NO_MODULES = {*plugins.GROUPS, plugins.EXTENSIONS, plugins.INTERFACE, "squall.aggregates", "squall.print"}
+NO_MODULES = {*plugins.GROUPS, plugins.EXTENSIONS, plugins.HTML, plugins.INTERFACE, "squall.aggregates", "squall.print"}
 """Dotted names that are entry-point groups, or a logger."""
 NOT_RUN = {"bash", "text", "jena", "mermaid", "ini"}
 

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from squall import arguments, plugins
-from squall.checking.findings import ERROR, INFO, SEVERITIES, WARNING, Finding, as_findings, sorted_findings
+from squall.checking.findings import ERROR, INFO, SEVERITIES, WARNING, Finding, Findings, as_findings, sorted_findings
 from squall.checking.program import Check, Program
 from squall.checking.schema_cycles import cycles
 from squall.compiling import combine, read_program, rule_set
@@ -30,7 +30,7 @@ from squall.rdf.vocabulary import TYPE
 from squall.reasoning import Ways, schema_reader, with_reasoning
 from squall.streams.sources.documents import check_streams
 
-__all__ = ["ERROR", "INFO", "SEVERITIES", "WARNING", "Check", "Finding", "Program", "checks", "lint"]
+__all__ = ["ERROR", "INFO", "SEVERITIES", "WARNING", "Check", "Finding", "Findings", "Program", "checks", "lint"]
 
 
 OF_PLAIN_PATTERNS = ("never-fires", "unread")
@@ -59,7 +59,7 @@ def lint(
     same_as: str | None = None,
     same_as_answers: str = "representatives",
     schema_changes: str = "error",
-) -> tuple[Finding, ...]:
+) -> Findings:
     """Checks one or more programs that run together, without running them.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from squall.errors import Origin, SquallError, format_message, single_errors
@@ -54,7 +55,30 @@ def as_findings(error: SquallError, code: str = "") -> list[Finding]:
     ]
 
 
-def sorted_findings(findings: Iterable[Finding], names: Iterable[str]) -> tuple[Finding, ...]:
+class Findings(tuple[Finding, ...]):
+    """The findings about some programs, in the order of their texts. A notebook shows them as a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """Returns a table of the findings, for notebooks."""
+        if not self:
+            return "<p>no findings</p>"
+        rows = "".join(f"<tr>{''.join(map(_cell, _cells(finding)))}</tr>" for finding in self)
+        head = "".join(f"<th>{name}</th>" for name in ("severity", "code", "place", "message", "hint"))
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _cells(finding: Finding) -> tuple[str, ...]:
+    place = "" if finding.origin is None else str(finding.origin)
+    return finding.severity, finding.code, place, finding.message, finding.hint or ""
+
+
+def _cell(text: str) -> str:
+    return f"<td>{escape(text)}</td>"
+
+
+def sorted_findings(findings: Iterable[Finding], names: Iterable[str]) -> Findings:
     """Returns each finding once, in the order of the programs and of their texts. Those without a place come first."""
     places = {name: number for number, name in enumerate(names)}
 
@@ -63,4 +87,4 @@ def sorted_findings(findings: Iterable[Finding], names: Iterable[str]) -> tuple[
         place = (places.get(origin.name, len(places)), origin.line, origin.column) if origin else (-1, 0, 0)
         return (*place, SEVERITIES.index(finding.severity), finding.code)
 
-    return tuple(sorted(dict.fromkeys(findings), key=key))
+    return Findings(sorted(dict.fromkeys(findings), key=key))

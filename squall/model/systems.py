@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from squall import plugins
 from squall.errors import Origin, SquallError
 from squall.model.consequences import Consequence
 from squall.model.expressions import Grouping, Predicate, Slice, Union
@@ -115,6 +116,10 @@ class System:
     axioms: tuple[object, ...] = field(default=(), compare=False, repr=False)
     warnings: tuple[SquallError, ...] = field(default=(), compare=False, repr=False)
     origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def _repr_html_(self) -> str:
+        """Returns the text of the system, for notebooks."""
+        return str(plugins.load(plugins.HTML, "system")(self))
 
 
 Joinable = FactPattern | Union | SequenceJoin | Temporal | System

@@ -13,6 +13,7 @@ from functools import cached_property
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
+from squall import plugins
 from squall.model import Source
 from squall.model.graphs import components
 from squall.plan.operators import (
@@ -117,6 +118,10 @@ class Plan:
     def planning(self) -> Planning:
         """How the program was planned."""
         return Planning(self.statistics, self.planner, self.replaceable)
+
+    def _repr_html_(self) -> str:
+        """Returns a picture and the text of the plan, for notebooks."""
+        return str(plugins.load(plugins.HTML, "plan")(self))
 
     def __getstate__(self) -> dict[str, object]:
         """Returns what is pickled: not the statistics, the program, its axioms, and the graph, for which workers load
