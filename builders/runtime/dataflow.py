@@ -26,6 +26,7 @@ from squall.builders.runtime.operators.join import JoinOperator
 from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
 from squall.builders.runtime.operators.output import OutputOperator, SinkOperator
 from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator, places_of, reads_any
+from squall.builders.runtime.operators.sequence_join import SequenceJoinOperator
 from squall.builders.runtime.operators.state import DiffedState, Stateful, TimedOperator
 from squall.builders.runtime.operators.stateless import StatelessOperator, Step
 from squall.builders.runtime.operators.update import UpdateOperator
@@ -137,7 +138,24 @@ class Dataflow(Scheduler[Sequence[Delta]]):
 
     def _target(self, target: layout.Target) -> Target:
         steps = [cast(StatelessOperator, self.operators[id]).step for id in target.steps]
-        return Target(stateless.chain_steps(steps), target.address, target.steps[-1] if target.steps else "")
+        step = stateless.chain_steps(steps)
+        if step is not None and target.address is not None and target.open_key is not None:
+            join = self.operators.get(target.address[0])
+            if isinstance(join, SequenceJoinOperator):  # it runs here
+                step = self._late_step(join, target.address[0], target.open_key, step)
+        return Target(step, target.address, target.steps[-1] if target.steps else "")
+
+    def _late_step(self, join: SequenceJoinOperator, id: str, key: Sequence[int], step: Step) -> Step:
+        """Returns the step that hands rows to a sequence join, which runs the other step behind the look-up of a key,
+        and passes none on."""
+        new_rights = join.add_input(key, step)
+
+        def hand_over(deltas: Sequence[Delta]) -> list[Delta]:
+            new_rights.rows += deltas
+            heapq.heappush(self.component_queue, self.component_of[id])
+            return []
+
+        return hand_over
 
     # Input
 

@@ -17,8 +17,13 @@ from squall.plan.operators import (
     ConstantFilter,
     Construct,
     DerivedStream,
+    Extend,
+    Filter,
     Match,
+    Project,
     Scan,
+    SequenceJoin,
+    Union,
     Unit,
     is_stateful,
 )
@@ -34,14 +39,18 @@ class Target(NamedTuple):
     Attributes:
         steps: The stateless nodes on the way, which run as one step.
         address: The input of a stateful node; None if the last step has several consumers.
+        open_key: For right rows of a sequence join, the columns in front of the steps by which they are looked up. The
+            steps process only rows that a left row may be before. None for other inputs, or if a step computes the key.
     """
 
     steps: tuple[str, ...]
     address: Address | None
+    open_key: tuple[int, ...] | None = None
 
     def __str__(self) -> str:
+        look_up = "" if self.open_key is None else " ".join(["if open", *(f"${column}" for column in self.open_key)])
         end = "" if self.address is None else f"{self.address[0]}.{self.address[1]}"
-        return " | ".join(filter(None, (*self.steps, end)))
+        return " | ".join(filter(None, (look_up, *self.steps, end)))
 
 
 class ConstructTarget(NamedTuple):
@@ -172,7 +181,8 @@ def _routes(plan: Plan, apart: tuple[type, ...], by_port: tuple[type, ...]) -> d
             if following is None or isinstance(following.op, CONSTANT_DISPATCHED) or isinstance(node.op, apart):
                 return Target(tuple(steps), None)
             node, port = following, consumers[0][1]
-        return Target(tuple(steps), (node.id, port if node.op.join_keys or isinstance(node.op, by_port) else 0))
+        address = node.id, port if node.op.join_keys or isinstance(node.op, by_port) else 0
+        return Target(tuple(steps), address, _open_key(plan, steps, node, port))
 
     targets: dict[str, tuple[Target, ...]] = {}
     filters: dict[str, dict[int, dict[Term, list[str]]]] = {}
@@ -193,6 +203,24 @@ def _routes(plan: Plan, apart: tuple[type, ...], by_port: tuple[type, ...]) -> d
         by_constant = {column: table for column, table in by_column.items() if table}
         routes[id] = routes[id]._replace(constructs=constructs, by_constant=by_constant)
     return routes
+
+
+def _open_key(plan: Plan, steps: Sequence[str], end: Node, port: int) -> tuple[int, ...] | None:
+    """Returns the columns in front of some steps that are the key of the right rows of a sequence join behind them."""
+    op, nodes = end.op, [plan.by_id[id] for id in steps]
+    if not isinstance(op, SequenceJoin) or port != 1 or not nodes or not all(map(_may_be_late, nodes)):
+        return None
+    columns: list[int | None] = [right for _, right in op.on]
+    for node in reversed(nodes):
+        copied = dict(enumerate(node.op.copied([plan.widths[edge.node] for edge in node.inputs])))
+        columns = [None if column is None else copied.get(column) for column in columns]
+    key = tuple(column for column in columns if column is not None)
+    return key if len(key) == len(columns) else None
+
+
+def _may_be_late(node: Node) -> bool:
+    """Returns whether a step makes at most one row of each row."""
+    return isinstance(node.op, Extend | Filter | Project | Union)
 
 
 def _take_constructs(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count, groupby
 from operator import itemgetter
@@ -12,8 +12,9 @@ from typing import Any
 from squall.builders.runtime.operators.codegen import compile_expressions
 from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.state import SlotChanges, sum_weights
+from squall.builders.runtime.operators.stateless import Step
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
-from squall.builders.runtime.zset import Delta, Row
+from squall.builders.runtime.zset import Delta, Row, key_of
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER
 
@@ -46,10 +47,10 @@ class SequenceJoinOperator(EventTimeOperator):
         self.pairing = _Pairing(op)
         self.counts: tuple[dict[Occurrence, int], ...] = tuple({} for _ in range(input_count))
         """The stored rows of each input, with their multiplicity."""
-        self.new_rights: list[Delta] = []
-        """The right rows that came since time advanced last. Most are needed no longer."""
+        self.new_rights = [_NewRights(self.pairing.right_key, None)]
+        """The right rows that came since time advanced last, by input."""
         self.pending = _PendingRows()
-        self.open: dict[Row, dict[Occurrence, int]] = {}
+        self.open: dict[Hashable, dict[Occurrence, int]] = {}
         """The left rows that something may follow, by key, in the order of time, with the time at which each ends."""
         self.between = [_Interposed(part) for part in op.between]
         self.min_rows_to_sweep = tuning.min_rows_to_sweep
@@ -57,11 +58,23 @@ class SequenceJoinOperator(EventTimeOperator):
 
     @property
     def next_time(self) -> int:
-        return min(self.pending.next_time, min(map(_SINCE, self.new_rights), default=FOREVER))
+        new_times = (min(map(_SINCE, rights.rows)) for rights in self.new_rights if rights.rows)
+        return min(self.pending.next_time, *new_times, FOREVER)
+
+    def add_input(self, key: Sequence[int], step: Step) -> _NewRights:
+        """Adds an input of right rows that are looked up before a step processes them.
+
+        Args:
+            key: The columns in front of the step that are the key.
+            step: The step, which changes no validity.
+        """
+        rights = _NewRights(key_of(key), step)
+        self.new_rights.append(rights)
+        return rights
 
     def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
         if port == RIGHT:
-            self.new_rights += deltas
+            self.new_rights[0].rows += deltas
         else:
             self.note(port, deltas)
             self._add(port, deltas)
@@ -76,10 +89,9 @@ class SequenceJoinOperator(EventTimeOperator):
     def _with_new_rights(self, due: list[_Pending], now: int) -> Sequence[_Pending]:
         """Returns the rows that begin up to `now`, and adds the new right rows, but for those that no left row can be
         before."""
-        deltas, self.new_rights = self.new_rights, []
-        lefts, key_of = self.open, self.pairing.right_key
         new_keys = {self.pairing.left_key(row) for _, _, port, row in due if port == LEFT}
-        deltas = [delta for delta in deltas if (key := key_of(delta)) in lefts or key in new_keys or delta[-3] > now]
+        inputs = [rights for rights in self.new_rights if rights.rows]
+        deltas = [delta for rights in inputs for delta in rights.needed(self.open, new_keys, now)]
         if not deltas:
             return due
         stored = self.counts[RIGHT]
@@ -214,9 +226,10 @@ class SequenceJoinOperator(EventTimeOperator):
     # State
 
     def drain_changelog(self) -> Iterator[SlotChanges]:
-        deltas, self.new_rights = self.new_rights, []
-        self.note(RIGHT, deltas)
-        self._add(RIGHT, deltas)
+        for rights in self.new_rights:
+            deltas = rights.all()
+            self.note(RIGHT, deltas)
+            self._add(RIGHT, deltas)
         return super().drain_changelog()
 
     def resume_at(self, watermark: int) -> None:
@@ -227,7 +240,7 @@ class SequenceJoinOperator(EventTimeOperator):
         self._add(slot, [(*row, weight) for row, weight in sum_weights(deltas).items()])
 
     def size(self) -> int:
-        return sum(map(len, self.counts)) + len(self.new_rights)
+        return sum(map(len, self.counts)) + sum(len(rights.rows) for rights in self.new_rights)
 
     def expire(self, now: int) -> None:
         if self.size() <= max(self.min_rows_to_sweep, 2 * self.rows_after_sweep):
@@ -236,6 +249,47 @@ class SequenceJoinOperator(EventTimeOperator):
             for row in [row for row in counts if row[-1] <= now]:
                 self._drop(port, row)
         self.rows_after_sweep = self.size()
+
+
+class _NewRights:
+    """Right rows that came since time advanced last. Most are needed no longer, so that nothing is computed of them
+    before their key has been looked up.
+
+    Args:
+        key_of: Returns the key of a row.
+        step: What makes right rows of the rows, or None.
+
+    Attributes:
+        rows: The rows, as they came.
+    """
+
+    __slots__ = ("key_of", "rows", "step")
+
+    def __init__(self, key_of: Callable[[Delta], Hashable], step: Step | None) -> None:
+        self.key_of = key_of
+        self.step = step
+        self.rows: list[Delta] = []
+
+    def needed(self, lefts: Container[Hashable], new_keys: Container[Hashable], now: int) -> Sequence[Delta]:
+        """Removes all rows, and returns the right rows of those that a left row may be before, or that begin later
+        than `now` (integer ms).
+
+        Args:
+            lefts: The keys of the left rows that are open.
+            new_keys: The keys of left rows that begin until then.
+        """
+        key_of = self.key_of
+        deltas, self.rows = self.rows, []
+        if new_keys:
+            deltas = [row for row in deltas if (key := key_of(row)) in lefts or key in new_keys or row[-3] > now]
+        else:
+            deltas = [row for row in deltas if key_of(row) in lefts or row[-3] > now]
+        return self.step(deltas) if self.step is not None and deltas else deltas
+
+    def all(self) -> Sequence[Delta]:
+        """Removes all rows, and returns the right rows that they make."""
+        deltas, self.rows = self.rows, []
+        return self.step(deltas) if self.step is not None else deltas
 
 
 class _PendingRows:
@@ -286,7 +340,7 @@ class _Pairing:
     def __init__(self, op: ops.SequenceJoin) -> None:
         self.op = op
         self.cells_of = cells_getter(op.keep)
-        self.left_key, self.right_key = (cells_getter([pair[side] for pair in op.on]) for side in (LEFT, RIGHT))
+        self.left_key, self.right_key = (key_of([pair[side] for pair in op.on]) for side in (LEFT, RIGHT))
         self.rights_are_instants = op.times[1] == op.times[2]
         is_plain = op.condition is None and not op.between and op.min_gap == 1 and op.max_gap is None
         self.supersedes = op.selection == "last" and self.rights_are_instants and is_plain
