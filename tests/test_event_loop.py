@@ -561,7 +561,7 @@ def test_large_columns_are_processed_in_parts(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Dataflow, "read", read)
     assert output_rows(job(OPEN + REACHES, tuning=SMALL_PASSES).run([Columns.of(events)])) == outputs
     assert sum(lots) == 40
-    assert max(lots) == 7
+    assert max(lots) == 6  # the last event of each part waits until its instant is complete
 
 
 def test_a_join_makes_few_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

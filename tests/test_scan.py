@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator
 from squall.builders.runtime.tuning import DEFAULT_TUNING
-from squall.builders.runtime.zset import Delta, fact_row
+from squall.builders.runtime.zset import ColumnarPairs, Delta, fact_row
 from squall.errors import SourceError
 from squall.model import ARRIVAL, GRAPH, Arrivals, Graphs, Source
 from squall.model.windows import (
@@ -426,6 +426,51 @@ def test_events_with_the_same_predicates_are_read_as_others_are(
     assert in_order(result) == in_order(reader(source, [P], False, False).read(list(columns)))
 
 
+@given(
+    triples=st.lists(st.tuples(st.sampled_from([A, B]), st.sampled_from([P, Q]), st.sampled_from([A, B, C]))),
+    place=st.integers(0, 1), terms=st.sets(st.sampled_from([A, B, C])),
+)  # fmt: skip
+@settings(max_examples=examples_of(40), deadline=None)
+def test_pairs_in_columns_are_those_of_the_predicate(
+    triples: list[tuple[Term, Term, Term]], place: int, terms: set[Term]
+) -> None:
+    starts, ends = list(range(len(triples))), list(range(10, 10 + len(triples)))
+    columns = [subject for subject, _, _ in triples], [object for _, _, object in triples], starts, ends
+    pairs = ColumnarPairs(P, [predicate for _, predicate, _ in triples], columns)
+    expected = [(s, o, t, 10 + t, 1) for t, (s, p, o) in enumerate(triples) if p == P]
+    assert list(pairs) == expected
+    assert len(pairs) == len(expected)
+    assert bool(pairs) == bool(expected)
+    assert pairs.with_term(place, terms) == [pair for pair in expected if pair[place] in terms]
+    if triples:
+        assert (pairs.earliest, pairs.latest) == (0, len(triples) - 1)
+
+
+@given(events=streams(), is_plain=st.booleans())
+@settings(max_examples=examples_of(60), deadline=None)
+def test_events_are_transposed_if_columns_can_have_them(events: list[Event], is_plain: bool) -> None:
+    if is_plain:
+        kept = ((e.time, tuple(fact for fact in e.facts if isinstance(fact, Triple))) for e in events)
+        events = [Event(time, facts, S) for time, facts in kept if facts and time != ALWAYS]
+    try:
+        expected = Columns.of(events)
+    except ValueError:
+        assert Columns.transposed(events) is None
+        return
+    columns = Columns.transposed(events)
+    assert columns is not None
+    names = "times", "sizes", "subjects", "predicates", "objects", "stream", "events"
+    assert [getattr(columns, name) for name in names] == [getattr(expected, name) for name in names]
+    for whole in (columns, expected, Columns([-1, *columns.times], [0, *columns.sizes], *terms_of(columns), S)):
+        before, last = whole.without_last()
+        assert [*(before or ()), last] == [*([before.events[-1]] if before and not before.subjects else ()), *whole]
+        assert before is None or before.times == whole.times[:-1]
+
+
+def terms_of(columns: Columns) -> tuple[list[Term], list[Term], list[Term]]:
+    return columns.subjects, columns.predicates, columns.objects
+
+
 @given(events=streams())
 @settings(max_examples=examples_of(40), deadline=None)
 def test_columns_are_made_of_events(events: list[Event]) -> None:
@@ -476,8 +521,9 @@ def test_facts_that_are_no_columns_are_refused(events: list[Event], reason: str)
 
 
 def in_order(facts: ScannedFacts) -> ScannedFacts:
-    """Sorts the facts, whatever their order of arrival."""
-    return replace(facts, boxes={predicate: sorted(box) for predicate, box in facts.boxes.items()})
+    """Sorts the facts, whatever their order of arrival, and takes them out of their columns."""
+    pairs = {predicate: sorted(part) for predicate, part in (facts.columnar or facts.boxes).items() if part}
+    return replace(facts, boxes=pairs, columnar={})
 
 
 def test_a_grid_begins_at_the_first_triple_of_its_own_stream() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import groupby, product
+from itertools import cycle, groupby, product
 from typing import Any
 
 import pytest
@@ -12,15 +12,21 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import squall
+from squall.builders.local import event_loop
 from squall.builders.local.job import IteratorJob
+from squall.builders.runtime.layout import DataflowLayout
+from squall.builders.runtime.operators import stateless
 from squall.builders.runtime.operators.consume import ConsumeOperator
+from squall.builders.runtime.tuning import Tuning
+from squall.builders.runtime.zset import Delta
 from squall.contracts import Options
 from squall.errors import PlannerError
 from squall.functions.values import integer
 from squall.model import Bind, Filter, Pattern, Select, Source, System, Variable, visible
 from squall.model.windows import ElementWindow
 from squall.plan import Plan
-from squall.rdf import ALWAYS, Event, Term, Triple, iri
+from squall.plan import operators as ops
+from squall.rdf import ALWAYS, Columns, Event, Term, Triple, iri
 from squall.testing.check import assert_as_oracle
 from squall.translators.sparql import calls
 from squall.translators.sparql.iterations import Measure, previous_of
@@ -512,6 +518,70 @@ def test_matches_are_those_of_the_enumeration(planner: str, many: int) -> None:
         return outputs
 
     hold_with_outputs(law, many, 0.15, pattern=patterns(), events=events_strategy())
+
+
+@examples(200)
+def test_matches_are_the_same_of_events_in_columns(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_loop, "MIN_EVENTS_TO_TRANSPOSE", 1)
+
+    def law(pattern: Occurrence, events: list[Event], cuts: int, size: int, forms: list[bool]) -> Sequence[object]:
+        assume(len(set(names_of(pattern))) == len(names_of(pattern)))
+        tuning = Tuning(max_events_per_pass=size, min_rows_to_sweep=1)
+        step = max(1, len(events) // cuts)
+        parts = [events[first : first + step] for first in range(0, len(events), step)]
+        batches = [Columns.of(part) if form else part for part, form in zip(parts, cycle(forms), strict=False)]
+        outputs = list(IteratorJob(plan_of(pattern, "rete"), Options(), tuning).run(batches))
+        assert actual(outputs) == expected(pattern, events)
+        return outputs
+
+    hold_with_outputs(
+        law, many, 0.15, pattern=patterns(), events=events_strategy(), cuts=st.integers(1, 4),
+        size=st.integers(1, 8), forms=st.lists(st.booleans(), min_size=1, max_size=3),
+    )  # fmt: skip
+
+
+def test_right_rows_are_looked_up_before_their_steps() -> None:
+    plan = direct_plan()
+    lines = [line for line in str(DataflowLayout.of(plan)).splitlines() if "if open" in line]
+    matches = (node.id for node in plan.nodes if isinstance(node.op, ops.Match) and f"<{E}b>" in node.op.cells)
+    looked_up = [
+        line.partition(" | extend-")[0] for line in lines if " | extend-" in line
+    ]  # the other is of static data
+    assert len(looked_up) == 1
+    assert looked_up[0] in {f"{match} -> if open $0" for match in matches}
+    assert all(line.endswith(".1") for line in lines)
+
+
+def test_no_row_of_a_later_step_is_computed_without_an_earlier_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 200 rows of the second step, one has an open left row."""
+    rows = list[int]()
+    original = stateless.extend_step
+
+    def counting(op: ops.Extend, timed: bool = True) -> stateless.Step:
+        run = original(op, timed)
+
+        def counted(deltas: Sequence[Delta]) -> list[Delta]:
+            rows.append(len(deltas))
+            return run(deltas)
+
+        return counted
+
+    monkeypatch.setattr(stateless, "extend_step", counting)
+    first = Event(0, (triple_of("s7", "a"),))
+    later = [Event(time, (triple_of(f"s{time}", "b"),)) for time in range(1, 201)]
+    outputs = list(squall.run(direct_plan(), [first, *later]))
+    assert [out.time for out in outputs] == [7]
+    assert sum(rows) < 10
+
+
+def direct_plan() -> Plan:
+    """Returns the plan of two steps that read the default stream fact by fact."""
+    text = f"PREFIX : <{E}> SELECT * WHERE {{ {{ ?x :a ?y }} SEQ {{ ?x :b ?z }} WITHIN 1000ms }}"
+    return squall.plan(squall.compile(text, lexer="ctsparql"))
+
+
+def triple_of(subject: str, predicate: str) -> Triple:
+    return Triple(iri(E + subject), iri(E + predicate), iri(E + "o1"))
 
 
 def arrivals(*triples: str) -> list[Event]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
@@ -11,7 +12,7 @@ from squall.builders.runtime.schema_changes import CAUSE, SchemaGuard
 from squall.builders.runtime.zset import Row, fact_row, row_fact
 from squall.contracts import DeadLetterLedger
 from squall.errors import BuilderError
-from squall.rdf import DEFAULT_STREAM, FOREVER, HEARTBEAT, Event, Fact
+from squall.rdf import DEFAULT_STREAM, FOREVER, HEARTBEAT, Columns, Event, Fact
 from squall.streams.dead_letters import late_texts
 
 _TIME = attrgetter("time")
@@ -58,6 +59,24 @@ class EventBuffer:
             return self._complete(timely)
         return timely
 
+    def ready_columns(self, columns: Columns, watermark: int) -> tuple[Sequence[Event], Columns | None]:
+        """Returns what can be processed of columns, as `ready` does: buffered events before them, and columns.
+
+        If some of it is late, or changes the schema, the events are returned one by one.
+        """
+        timely = None if columns.times[0] < self.earliest(watermark) else self.without_schema_changes(columns)
+        if type(timely) is not Columns:
+            return self.ready(columns.events, watermark), None
+        if not (self.needs_complete_instants or self.events):
+            return (), columns
+        if not self.needs_complete_instants:
+            return self.take(), columns
+        ready, last = columns.without_last()
+        waiting = self.take()
+        self.events = [event for event in waiting if event.time == last.time]
+        self.events.append(last)
+        return waiting[: len(waiting) + 1 - len(self.events)], ready
+
     def _timely(self, batch: Sequence[Event], watermark: int) -> Sequence[Event]:
         """Returns the events that are not late. The others go to the dead-letter ledger."""
         earliest = self.earliest(watermark)
@@ -100,9 +119,9 @@ class EventBuffer:
         waiting = [*self.take(), *events]
         if not self.needs_complete_instants:
             return waiting  # of a checkpoint of a program that needed complete instants
-        ready = [event for event in waiting if event.time < waiting[-1].time]
-        self.events = waiting[len(ready) :]
-        return ready
+        ready_count = bisect_left(waiting, waiting[-1].time, key=_TIME) if waiting else 0
+        self.events = waiting[ready_count:]
+        return waiting[:ready_count]
 
     @property
     def next_time(self) -> int:

@@ -33,11 +33,23 @@ from squall.plan import Plan
 from squall.plan.seeds import FIXED_SEED, with_seed
 from squall.rdf import ALWAYS, FOREVER, Columns, Event
 
+MIN_EVENTS_TO_TRANSPOSE = 64
+"""The events of a list from which on they are read as columns, if they can be."""
 Outputs = list[Output]
 """The outputs of some instants, in the order of time."""
 _TIME = attrgetter("time")
 BUFFERED_EVENTS, PENDING_UPDATES = "/buffered", "/updates"
 """The keys of the state of buffered events, and of that of pending updates."""
+
+
+def _parts(batch: Sequence[Event], size: int, reads_columns: bool) -> Iterator[Sequence[Event]]:
+    """Yields a batch in parts of at most `size` events, as columns where the run reads them and they cost less."""
+    if reads_columns and type(batch) is Columns:  # exactly, since `isinstance` of an abstract class runs Python code
+        yield from batch.parts(size)
+        return
+    for first in range(0, len(batch), size):
+        part = batch[first : first + size]
+        yield (Columns.transposed(part) if reads_columns and len(part) >= MIN_EVENTS_TO_TRANSPOSE else None) or part
 
 
 class EventLoop:
@@ -134,20 +146,12 @@ class EventLoop:
         """Processes a batch of events."""
         if self.memory_limit is not None:
             self.memory_limit.begin_batch()
-        if (
-            type(batch) is Columns  # exactly, since `isinstance` of an abstract class runs Python code
-            and not (self.buffer.needs_complete_instants or self.buffer.events)
-            and not (self.snapshot_dataflow or self.update_steps)
-            and batch.times[0] >= self.watermark
-        ):
-            for columns in batch.parts(self.tuning.max_events_per_pass):
-                self.dataflow.read(self.buffer.without_schema_changes(columns))
-                yield from self._advance(columns.times[-1])
-            return
-        size = self.tuning.max_events_per_pass
-        for first in range(0, len(batch), size):
-            part = batch[first : first + size]
-            yield from self._process_events(self.buffer.ready(part, self.watermark))
+        reads_columns = not (self.snapshot_dataflow or self.update_steps)
+        for part in _parts(batch, self.tuning.max_events_per_pass, reads_columns):
+            if type(part) is Columns:
+                yield from self._process_events(*self.buffer.ready_columns(part, self.watermark))
+            else:
+                yield from self._process_events(self.buffer.ready(part, self.watermark))
 
     def end(self) -> Iterator[Outputs]:
         """Ends the input: every instant is complete.
@@ -183,8 +187,8 @@ class EventLoop:
         next_step = self.update_steps.next_step_time if self.update_steps else FOREVER
         return min(self.buffer.next_time, self.dataflow.next_time(), next_step)
 
-    def _process_events(self, events: Sequence[Event]) -> Iterator[Outputs]:
-        """Processes events, and advances time up to the buffered ones."""
+    def _process_events(self, events: Sequence[Event], columns: Columns | None = None) -> Iterator[Outputs]:
+        """Processes events, and later ones as columns, and advances time up to the buffered ones."""
         if self.buffer.events:
             for instants in self.dataflow.instants:
                 instants.advance_time(self.buffer.events[-1].time)
@@ -193,9 +197,13 @@ class EventLoop:
                 yield self._evaluate_snapshot(self.snapshot_dataflow, list(group), time)
         elif self.update_steps:
             yield from self._run_instants(self.update_steps, events)
-        elif events:
-            yield from self._read(events)
-            yield from self._advance(events[-1].time)
+        else:
+            if events:
+                yield from self._read(events)
+            if columns is not None:
+                yield from self._read(columns)
+            if events or columns is not None:
+                yield from self._advance(events[-1].time if columns is None else columns.times[-1])
         if self.buffer.events and self.buffer.events[0].time - 1 > self.watermark:
             yield from self._advance(self.buffer.events[0].time - 1)
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from squall.builders.runtime.operators.factored import FactoredRows
 from squall.builders.runtime.operators.stateless import match_step
-from squall.builders.runtime.zset import Boxes, Delta
+from squall.builders.runtime.zset import Boxes, ColumnarPairs, Delta, Pairs
 from squall.functions.values import value_key
 from squall.plan import Node, Plan
 from squall.plan.operators import Cell, Construct, Distinct, Match, OneOf, Value
@@ -22,8 +22,8 @@ from squall.rdf import Term
 from squall.rdf.row_tags import relation_tag_of
 
 Cells = tuple[Cell, ...]
-Matched = tuple[str, list[Delta]]
-"""The id of a `Match` node, and its rows."""
+Matched = tuple[str, Any]
+"""The id of a `Match` node, and its rows: deltas, or pairs (`squall.builders.runtime.zset.Pairs`)."""
 FactKind = tuple[str | None, int]
 """The relation tag of an atom (None: a triple), and the number of cells. Facts of one kind have the same cells."""
 TRIPLE: FactKind = (None, 3)
@@ -123,7 +123,7 @@ class AlphaNetwork:
                         boxes[predicate] = [(subject, object, start, end, weight)]
             yield from self.triples(boxes, deltas)
 
-    def triples(self, boxes: Mapping[Term, Sequence[Delta]], deltas: Sequence[Delta]) -> Iterator[Matched]:
+    def triples(self, boxes: Mapping[Term, Pairs], deltas: Sequence[Delta]) -> Iterator[Matched]:
         """Yields the rows of triples, by match.
 
         Args:
@@ -166,11 +166,13 @@ class _Tests:
         else:
             self.untested.append((id, self.match(cells, self.tested_columns)))
 
-    def rows(self, deltas: Sequence[Delta]) -> Iterator[Matched]:
+    def rows(self, deltas: Pairs) -> Iterator[Matched]:
+        if type(deltas) is ColumnarPairs and (self.tables or len(self.untested) > 1):
+            deltas = list(deltas)  # since they are read more than once
         for id, step in self.untested:
             yield id, step(deltas)
         for table in self.tables.values():
-            yield from table.rows(deltas)
+            yield from table.rows(cast(Sequence[Delta], deltas))
 
 
 class _Table:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 from squall.builders.runtime import layout
 from squall.builders.runtime.alpha import AlphaNetwork
@@ -26,7 +26,7 @@ from squall.builders.runtime.operators.join import JoinOperator
 from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
 from squall.builders.runtime.operators.output import OutputOperator, SinkOperator
 from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator, places_of, reads_any
-from squall.builders.runtime.operators.sequence_join import SequenceJoinOperator
+from squall.builders.runtime.operators.sequence_join import NewRights, SequenceJoinOperator
 from squall.builders.runtime.operators.state import DiffedState, Stateful, TimedOperator
 from squall.builders.runtime.operators.stateless import StatelessOperator, Step
 from squall.builders.runtime.operators.update import UpdateOperator
@@ -35,7 +35,7 @@ from squall.builders.runtime.scheduler import Address, Scheduler, by_constant
 from squall.builders.runtime.state import StateRegistry
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.window_recursion import follow
-from squall.builders.runtime.zset import UNIT, Delta
+from squall.builders.runtime.zset import UNIT, ColumnarPairs, Delta, Pairs
 from squall.plan import Plan
 from squall.plan.operators import Construct
 from squall.rdf import ALWAYS, FOREVER, Columns, Event
@@ -140,22 +140,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         steps = [cast(StatelessOperator, self.operators[id]).step for id in target.steps]
         step = stateless.chain_steps(steps)
         if step is not None and target.address is not None and target.open_key is not None:
-            join = self.operators.get(target.address[0])
-            if isinstance(join, SequenceJoinOperator):  # it runs here
-                step = self._late_step(join, target.address[0], target.open_key, step)
+            step = _late_step(self, target.address[0], target.open_key, step)
         return Target(step, target.address, target.steps[-1] if target.steps else "")
-
-    def _late_step(self, join: SequenceJoinOperator, id: str, key: Sequence[int], step: Step) -> Step:
-        """Returns the step that hands rows to a sequence join, which runs the other step behind the look-up of a key,
-        and passes none on."""
-        new_rights = join.add_input(key, step)
-
-        def hand_over(deltas: Sequence[Delta]) -> list[Delta]:
-            new_rights.rows += deltas
-            heapq.heappush(self.component_queue, self.component_of[id])
-            return []
-
-        return hand_over
 
     # Input
 
@@ -203,7 +189,10 @@ class Dataflow(Scheduler[Sequence[Delta]]):
 
     def _emit_facts(self, id: str, facts: ScannedFacts) -> None:
         for match, rows in self.input.matched(id, facts):
-            self.emit(match, rows)
+            if type(rows) is ColumnarPairs and match not in self.layout.looked_up:
+                self.emit(match, list(rows))
+            else:
+                self.emit(match, rows)
         if facts.triples or facts.atoms:
             self.emit(id, facts.triples + facts.atoms)
 
@@ -214,8 +203,9 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         else:
             self.outbox.setdefault(address, []).extend(deltas)
 
-    def emit(self, id: str, deltas: Sequence[Delta]) -> None:
-        """Emits the deltas of a node to its consumers, through stateless nodes."""
+    def emit(self, id: str, deltas: Any) -> None:
+        """Emits the deltas of a node to its consumers, through stateless nodes: a sequence, or `Pairs` for consumers
+        that look them up before anything else."""
         if not deltas:
             return
         if id in self.alphas:
@@ -336,6 +326,21 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             op = self.operators.get(id)
             if isinstance(op, DRedDistinct):
                 self.emit(id, op.rederive())
+
+
+def _late_step(dataflow: Dataflow, id: str, key: Sequence[int], step: Step) -> Step:
+    """Returns the step that hands rows to a sequence join, which runs the other step behind the look-up of a key, and
+    that passes none on."""
+    join = cast(SequenceJoinOperator, dataflow.operators[id])
+    new_rights = NewRights(key, step)
+    join.new_rights.append(new_rights)
+
+    def hand_over(deltas: Pairs) -> list[Delta]:
+        new_rights.batches.append(deltas)
+        heapq.heappush(dataflow.component_queue, dataflow.component_of[id])
+        return []
+
+    return hand_over
 
 
 def _operators(plan: Plan, layout: DataflowLayout, limits: CreationLimits, tuning: Tuning) -> dict[str, Operator]:

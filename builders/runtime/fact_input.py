@@ -98,7 +98,7 @@ class FactInput:
         alpha = self.alphas.get(id)
         if alpha is None:
             return ()
-        matched = alpha.triples(facts.boxes, facts.triples)
+        matched = alpha.triples(facts.columnar or facts.boxes, facts.triples)
         if not facts.atoms:
             return matched
         return chain(matched, *(alpha.atoms_rows(*part) for part in by_kind(facts.atoms).items()))

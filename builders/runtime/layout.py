@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from squall.builders.runtime.operators import stateless
@@ -40,7 +41,8 @@ class Target(NamedTuple):
         steps: The stateless nodes on the way, which run as one step.
         address: The input of a stateful node; None if the last step has several consumers.
         open_key: For right rows of a sequence join, the columns in front of the steps by which they are looked up. The
-            steps process only rows that a left row may be before. None for other inputs, or if a step computes the key.
+            steps process only rows that a left row may be before. None for other inputs, if a step computes the key, or
+            if the join does not run here.
     """
 
     steps: tuple[str, ...]
@@ -86,6 +88,12 @@ class Route(NamedTuple):
     constructs: tuple[ConstructTarget, ...]
     by_constant: ConsumersByConstant
     matches: tuple[str, ...]
+
+    @property
+    def is_looked_up(self) -> bool:
+        """Whether all rows are looked up before anything else is done with them."""
+        looked_up = all(target.open_key is not None for target in self.targets)
+        return bool(self.targets) and looked_up and not (self.constructs or self.by_constant or self.matches)
 
     def lines(self) -> Iterator[str]:
         """Yields a line for each way that rows take."""
@@ -138,16 +146,21 @@ class DataflowLayout:
             apart: The stateless operators whose rows go to the next node in a step of their own.
             by_port: The operators to which it matters on which input a row comes, besides joins.
         """
-        stateful = plan.by_id.keys() if hosted is None else set(hosted)
+        stateful: Collection[str] = plan.by_id.keys() if hosted is None else set(hosted)
         scans = tuple(node.id for node in plan.nodes if isinstance(node.op, Scan))
         return cls(
             tuple(node.id for node in plan.nodes if node.id in stateful or not is_stateful(node.op)),
             scans if reading is None else tuple(id for id in scans if id in reading),
-            _routes(plan, apart, by_port),
+            _routes(plan, apart, by_port, stateful),
             tuple(node.id for node in plan.nodes if isinstance(node.op, Unit)),
             _stream_leaders(plan),
             plan.has_expiring_windows or bool(plan.retractable),
         )
+
+    @cached_property
+    def looked_up(self) -> frozenset[str]:
+        """The nodes whose rows are looked up by sequence joins before anything else, and are used by nothing else."""
+        return frozenset(id for id, route in self.routes.items() if route.is_looked_up)
 
     def __str__(self) -> str:
         """Describes the layout as text: where rows go."""
@@ -169,7 +182,9 @@ def _stream_leaders(plan: Plan) -> frozenset[str]:
     return frozenset(leaders.values())
 
 
-def _routes(plan: Plan, apart: tuple[type, ...], by_port: tuple[type, ...]) -> dict[str, Route]:
+def _routes(
+    plan: Plan, apart: tuple[type, ...], by_port: tuple[type, ...], hosted: Collection[str]
+) -> dict[str, Route]:
     """Returns where the rows of each node go."""
 
     def target(node: Node, port: int) -> Target:
@@ -182,7 +197,7 @@ def _routes(plan: Plan, apart: tuple[type, ...], by_port: tuple[type, ...]) -> d
                 return Target(tuple(steps), None)
             node, port = following, consumers[0][1]
         address = node.id, port if node.op.join_keys or isinstance(node.op, by_port) else 0
-        return Target(tuple(steps), address, _open_key(plan, steps, node, port))
+        return Target(tuple(steps), address, _open_key(plan, steps, node, port) if node.id in hosted else None)
 
     targets: dict[str, tuple[Target, ...]] = {}
     filters: dict[str, dict[int, dict[Term, list[str]]]] = {}

@@ -63,7 +63,8 @@ class ProfiledDataflow(Dataflow):
         return output
 
     def _emit_facts(self, id: str, facts: ScannedFacts) -> None:
-        self.rows[id] += max(0, sum(map(len, facts.boxes.values())) - len(facts.triples))  # `emit` counts the others
+        pairs = sum(map(len, facts.boxes.values())) + sum(map(len, facts.columnar.values()))
+        self.rows[id] += max(0, pairs - len(facts.triples))  # `emit` counts the others
         super()._emit_facts(id, facts)
 
     def _target(self, target: layout.Target) -> Target:

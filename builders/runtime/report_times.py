@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from squall.model import Source
 from squall.model.windows import Window
 from squall.plan.operators import DerivedStream, Sink
-from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, Event
+from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, Columns, Event
 
 
 def _is_never_idle() -> bool:
@@ -29,12 +29,16 @@ class _WaitingEvents:
 
     def drop_until(self, now: int) -> None:
         """Drops the batches whose instants are not later than `now` (integer ms)."""
-        self.batches = [events for events in self.batches if events[-1].time + self.delay > now]
+        self.batches = [events for events in self.batches if _last_time(events) + self.delay > now]
 
     def take(self) -> list[Sequence[Event]]:
         """Removes and returns the batches."""
         batches, self.batches = self.batches, []
         return batches
+
+
+def _last_time(events: Sequence[Event]) -> int:
+    return events.times[-1] if type(events) is Columns else events[-1].time
 
 
 class ReportSchedule:
@@ -112,6 +116,8 @@ class ReportSchedule:
             self._add_all(events)
 
     def _add_all(self, events: Iterable[Event]) -> None:
+        if type(events) is Columns and self.affected_windows.get((events.stream, "")) == ():
+            return
         for event in events:
             if event.time == ALWAYS:
                 continue

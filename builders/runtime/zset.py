@@ -6,9 +6,10 @@ integer ms. Deltas add up in any order (the weighted rows of Budiu et al., "DBSP
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from functools import partial
-from operator import itemgetter
+from itertools import compress, count, repeat
+from operator import eq, itemgetter
 from typing import Any, cast
 
 from squall.builders.runtime.intervals import Steps, add_step, levels
@@ -20,6 +21,55 @@ Row = tuple[str | None, ...]
 Delta = tuple[Any, ...]
 Boxes = dict[Term, list[Delta]]
 """Triples by predicate, as (subject, object, start, end, weight)."""
+
+
+class ColumnarPairs:
+    """Triples of one predicate as pairs (`Boxes`), in the columns of all the triples that
+    came with them. Nothing is copied until somebody reads the pairs.
+
+    Args:
+        predicate: The predicate.
+        predicates: The predicate of each triple.
+        columns: The subjects and the objects, since when each triple is valid, and until when.
+    """
+
+    __slots__ = ("columns", "predicate", "predicates")
+
+    def __init__(self, predicate: Term, predicates: Sequence[Term], columns: tuple[Sequence[Any], ...]) -> None:
+        self.predicate = predicate
+        self.predicates = predicates
+        self.columns = columns
+
+    def __len__(self) -> int:
+        return self.predicates.count(self.predicate)
+
+    def __bool__(self) -> bool:
+        return self.predicate in self.predicates
+
+    def __iter__(self) -> Iterator[Delta]:
+        selectors = list(map(eq, self.predicates, repeat(self.predicate)))
+        return zip(*(compress(column, selectors) for column in self.columns), repeat(1), strict=False)
+
+    @property
+    def earliest(self) -> int:
+        """A time (integer ms) before which no pair is valid."""
+        return cast(int, min(self.columns[2]))
+
+    @property
+    def latest(self) -> int:
+        """A time (integer ms) after which no pair begins to be valid."""
+        return cast(int, max(self.columns[2]))
+
+    def with_term(self, place: int, terms: Container[Hashable]) -> list[Delta]:
+        """Returns the pairs whose subject (place 0) or object (1) is one of some terms."""
+        subjects, objects, starts, ends = self.columns
+        places = compress(count(), map(terms.__contains__, self.columns[place]))
+        own = [place for place in places if self.predicates[place] == self.predicate]
+        return [(subjects[place], objects[place], starts[place], ends[place], 1) for place in own]
+
+
+Pairs = Sequence[Delta] | ColumnarPairs
+"""Triples of one predicate."""
 
 UNIT: Delta = (ALWAYS, FOREVER, 1)
 """The delta of the row without columns."""

@@ -91,6 +91,12 @@ class Window:
         """Returns over which interval a fact is valid, by the time of its event (integer ms)."""
         raise NotImplementedError
 
+    def validities(self, times: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+        """Returns since when, and until when, facts are valid, by the times of their events (integer ms), some at
+        least."""
+        starts, ends = zip(*map(self.validity, times), strict=True)
+        return starts, ends
+
     def begun_at(self, first_time: int) -> Window:
         """Returns the window of a stream whose first triple came at a time (integer ms)."""
         return self
@@ -177,6 +183,10 @@ class SlidingWindow(Window):
     def validity(self, time: int) -> tuple[int, int]:
         start = time + self.delay
         return start, start + self.size
+
+    def validities(self, times: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+        starts = [time + self.delay for time in times] if self.delay else times
+        return starts, [start + self.size for start in starts]
 
     def delayed_by(self, delay: int) -> SlidingWindow:
         return SlidingWindow(self.size, self.delay + delay)

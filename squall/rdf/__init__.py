@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cached_property, lru_cache
-from itertools import accumulate, islice, repeat
+from itertools import accumulate, chain, islice, repeat
+from operator import le, lt
 from typing import TYPE_CHECKING, Any, NamedTuple, NewType, cast, overload
 from urllib.parse import quote
 
@@ -197,8 +198,49 @@ class Columns(Sequence[Event]):
         subjects, predicates, objects = ([cast(Term, fact[position]) for fact in facts] for position in range(3))
         return cls(list(sizes), list(sizes.values()), subjects, predicates, objects, event_list[0].stream)
 
+    @classmethod
+    def transposed(cls, events: Sequence[Event]) -> Columns | None:
+        """Returns events as columns, in a few passes of which none is a loop of Python.
+
+        None: They are of several streams, static, in a named graph, or not in the order of time, or have removals,
+        nothing, or facts that are not triples.
+        """
+        if not events or events[0].time == ALWAYS:
+            return None
+        times, event_facts, streams, removed, graphs = zip(*events, strict=True)
+        stream, count = streams[0], len(events)
+        if stream in (HEARTBEAT, NOTES) or streams.count(stream) < count or graphs.count("") < count or any(removed):
+            return None
+        facts = list(chain.from_iterable(event_facts))
+        if set(map(type, facts)) != {Triple} or not all(event_facts) or not all(map(le, times, times[1:])):
+            return None
+        subjects, predicates, objects = (cast(list[Term], [*column]) for column in zip(*facts, strict=True))
+        sizes = map(len, event_facts)
+        if all(map(lt, times, times[1:])):
+            columns = cls([*times], [*sizes], subjects, predicates, objects, stream)
+            columns.events = [*events]
+            return columns
+        totals: dict[int, int] = {}
+        for time, size in zip(times, sizes, strict=True):
+            totals[time] = totals.get(time, 0) + size
+        return cls([*totals], [*totals.values()], subjects, predicates, objects, stream)
+
+    def without_last(self) -> tuple[Columns | None, Event]:
+        """Returns the columns up to the last time, or None if there are no more, and the event of the last time."""
+        if len(self.times) == 1:
+            return None, self.events[-1]
+        facts = slice(len(self.subjects) - self.sizes[-1])
+        last = slice(facts.stop, None)
+        subjects, predicates, objects = terms = self.subjects, self.predicates, self.objects
+        own = subjects[facts], predicates[facts], objects[facts]
+        columns = Columns(self.times[:-1], self.sizes[:-1], *own, self.stream)
+        if "events" in vars(self) and columns.sizes[-1]:
+            columns.events = self.events[:-1]
+        triples = tuple(map(Triple, *(column[last] for column in terms)))
+        return columns, Event(self.times[-1], triples, self.stream)
+
     def parts(self, max_events: int) -> Iterator[Columns]:
-        """Yields the same in parts of at most `most` events."""
+        """Yields the same in parts of at most `max_events` events."""
         if len(self.times) <= max_events:
             yield self
             return

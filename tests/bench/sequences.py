@@ -4,8 +4,9 @@ python -m tests.bench.sequences [--events 200000] [--keys 100000] [--repeat 3] [
 python -m tests.bench.sequences --rules [--events 20000] [--keys 1000] [--within 1000]
 
 One event in a hundred begins a sequence. Each run is a process of its own; the table has the medians of CPU time, for a
-quarter of the events and for all of them, and the most memory. The events are in memory before the clock starts. The
-peer is an automaton for this one pattern, written by hand in bytewax.
+quarter of the events and for all of them, and the most memory. The events are in memory before the clock starts, as
+`Event`s, and in columns, as readers of files deliver them. The peer is an automaton for this one pattern, written by
+hand in bytewax.
 
 With `--rules` the second of two steps reads what three rules derive of the four facts of each other event, with gates
 in the plan (`squall.plan.gates`) and without.
@@ -29,7 +30,7 @@ from typing import NamedTuple
 import squall
 from squall.plan import Plan
 from squall.plan.gates import without_gates
-from squall.rdf import Event, Triple, iri
+from squall.rdf import Columns, Event, Triple, iri
 
 EX = "http://example.org/"
 WITHIN = 100_000
@@ -74,10 +75,11 @@ def events_for_rules(count: int, keys: int) -> Iterator[Event]:
         yield Event(time_ms, tuple(Triple(*(iri(EX + name) for name in fact)) for fact in facts), f"{EX}events")
 
 
-def run(count: int, keys: int) -> Figures:
+def run(count: int, keys: int, in_columns: bool) -> Figures:
     """Runs the query over so many events in this process."""
     plan = squall.plan(squall.compile(QUERY, lexer="ctsparql"))
-    return _measured(plan, list(events(count, keys)))
+    stream = Columns.of(events(count, keys)) if in_columns else list(events(count, keys))
+    return _measured(plan, stream, count)
 
 
 def run_with_rules(count: int, keys: int, within: int, gated: bool) -> Figures:
@@ -89,12 +91,11 @@ def run_with_rules(count: int, keys: int, within: int, gated: bool) -> Figures:
         rules.write_text(RULES)
         system = squall.compile(query, lexer="ctsparql", rules=[str(rules)], window="ELEMENT")
     plan = squall.plan(system)
-    return _measured(plan if gated else without_gates(plan), list(events_for_rules(count, keys)))
+    return _measured(plan if gated else without_gates(plan), list(events_for_rules(count, keys)), count)
 
 
-def _measured(plan: Plan, stream: Sequence[Event]) -> Figures:
-    count = len(stream)
-    for _ in squall.run(plan, stream[:1]):
+def _measured(plan: Plan, stream: Sequence[Event], count: int) -> Figures:
+    for _ in squall.run(plan, [Event(0, (), f"{EX}events")]):
         pass  # so that no import is measured
     before = time.process_time()
     matches = sum(1 for _ in squall.run(plan, stream))
@@ -123,6 +124,7 @@ def main() -> None:
     parser.add_argument("--rules", action="store_true", help="the second step reads what rules derive")
     parser.add_argument("--within", type=int, default=1000, help="the bound on the sequence with rules (ms)")
     parser.add_argument("--ungated", action="store_true", help="with --alone and --rules: a plan without gates")
+    parser.add_argument("--columns", action="store_true", help="with --alone: the events are in columns")
     parser.add_argument("--alone", action="store_true", help="run once, in this process, and print the figures as JSON")
     arguments = parser.parse_args()
     count, keys = arguments.events, arguments.keys
@@ -130,9 +132,9 @@ def main() -> None:
         if arguments.rules:
             print(json.dumps(run_with_rules(count, keys, arguments.within, not arguments.ungated)))
         else:
-            print(json.dumps((run_peer if arguments.peer else run)(count, keys)))
+            print(json.dumps(run_peer(count, keys) if arguments.peer else run(count, keys, arguments.columns)))
         return
-    systems = {"squall": list[str]()}
+    systems = {"squall": list[str](), "squall, in columns": ["--columns"]}
     if arguments.rules:
         options = ["--rules", "--within", str(arguments.within)]
         systems = {"squall": options, "squall, without gates": [*options, "--ungated"]}

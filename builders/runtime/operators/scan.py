@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from operator import attrgetter, ge
@@ -13,7 +13,7 @@ from squall.builders.runtime.operators.valid_facts import Arrival, ValidFacts, c
 from squall.builders.runtime.operators.window_contents import WindowContents
 from squall.builders.runtime.schema_changes import describe_schema, refuse_other_cliques, refuse_schema_change
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
-from squall.builders.runtime.zset import Boxes, Delta, fact_row
+from squall.builders.runtime.zset import Boxes, ColumnarPairs, Delta, fact_row
 from squall.errors import SourceError
 from squall.model import Source
 from squall.model.fixed_schema import FixedSchema
@@ -24,6 +24,9 @@ from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term, Triple, iri
 from squall.rdf.cliques import SAME_AS, renamed
 
 _PLACE = attrgetter("stream", "graph")
+MAX_PREDICATES_IN_COLUMNS = 4
+"""Triples stay in columns, until their predicate is asked for, if a plan reads so many predicates or fewer. Otherwise
+one loop divides them by predicate."""
 
 
 @dataclass
@@ -34,11 +37,13 @@ class ScannedFacts:
         boxes: Triples by predicate, of the predicates that the plan uses.
         triples: All triples with an empty rule name, if the plan needs all.
         atoms: All atoms with an empty rule name, if the plan needs atoms.
+        columnar: The triples by predicate in place of `boxes`, if they stay in columns.
     """
 
     boxes: Boxes = field(default_factory=dict)
     triples: list[Delta] = field(default_factory=list)
     atoms: list[Delta] = field(default_factory=list)
+    columnar: Mapping[Term, ColumnarPairs] = field(default_factory=dict)
 
     def put(self, deltas: Iterable[Delta], predicates: Collection[Term], all_triples: bool, with_atoms: bool) -> None:
         """Adds deltas of any facts."""
@@ -248,28 +253,16 @@ class ScanOperator(Stateful):
             or not self.source.is_plain
         ):
             return self.read(columns)
-        starts, ends = zip(*map(validity, columns.times), strict=True)
+        starts, ends = self._window(columns.stream).validities(columns.times)
         if any(map(ge, starts, ends)):
             return self.read(columns)
         if self.source.cliques is not None:
             if SAME_AS in columns.predicates:
                 return self.read(columns)
             columns = self.source.cliques.columns(columns)
-        deltas_by_predicate: defaultdict[Term, list[Delta]] = defaultdict(list)
-        if period := columns.period:
-            first, behind = columns.sizes[0], len(columns.subjects) - columns.sizes[-1]
-            _add_triples(columns, slice(first), repeat(starts[0]), repeat(ends[0]), deltas_by_predicate)
-            alike, valid = slice(first, behind, period), (starts[1:-1], ends[1:-1])
-            _add_periodic(columns, alike, *valid, self.predicates, deltas_by_predicate)
-            _add_triples(columns, slice(behind, None), repeat(starts[-1]), repeat(ends[-1]), deltas_by_predicate)
-        else:
-            since, until = (chain.from_iterable(map(repeat, side, columns.sizes)) for side in (starts, ends))
-            _add_triples(columns, slice(None), since, until, deltas_by_predicate)
-        boxes = {
-            predicate: deltas_by_predicate[predicate]
-            for predicate in deltas_by_predicate
-            if predicate in self.predicates
-        }
+        if len(self.predicates) <= MAX_PREDICATES_IN_COLUMNS and not columns.period and self.fixed_schema is None:
+            return ScannedFacts(columnar=_columnar_pairs(columns, starts, ends, self.predicates))
+        boxes = _divided(columns, starts, ends, self.predicates)
         if self.fixed_schema is not None and describe_schema(boxes, self.fixed_schema):
             refuse_schema_change(self.fixed_schema, self.source, columns)
         return ScannedFacts(boxes)
@@ -454,6 +447,38 @@ def reads_any(scan: ScanOperator, places: Iterable[Place]) -> bool:
         and (is_static or not _holds_static_data_only(scan._window(stream)))
         for stream, graph, is_static in places
     )
+
+
+def _for_each_triple(columns: Columns, values: Sequence[int]) -> Sequence[int]:
+    """Returns values of times as values of the triples of these times."""
+    if len(values) == len(columns.subjects) and 0 not in columns.sizes:
+        return values
+    return list(chain.from_iterable(map(repeat, values, columns.sizes)))
+
+
+def _columnar_pairs(
+    columns: Columns, starts: Sequence[int], ends: Sequence[int], predicates: Collection[Term]
+) -> dict[Term, ColumnarPairs]:
+    """Returns triples by predicate, as they are. starts, ends: since when, and until when, those of each time are
+    valid."""
+    facts = columns.subjects, columns.objects, *(_for_each_triple(columns, side) for side in (starts, ends))
+    return {predicate: ColumnarPairs(predicate, columns.predicates, facts) for predicate in predicates}
+
+
+def _divided(columns: Columns, starts: Sequence[int], ends: Sequence[int], predicates: Collection[Term]) -> Boxes:
+    """Returns triples by predicate, divided by a loop. starts, ends: since when, and until when, those of each time are
+    valid."""
+    deltas_by_predicate: defaultdict[Term, list[Delta]] = defaultdict(list)
+    if period := columns.period:
+        first, behind = columns.sizes[0], len(columns.subjects) - columns.sizes[-1]
+        _add_triples(columns, slice(first), repeat(starts[0]), repeat(ends[0]), deltas_by_predicate)
+        alike, valid = slice(first, behind, period), (starts[1:-1], ends[1:-1])
+        _add_periodic(columns, alike, *valid, predicates, deltas_by_predicate)
+        _add_triples(columns, slice(behind, None), repeat(starts[-1]), repeat(ends[-1]), deltas_by_predicate)
+    else:
+        since, until = (chain.from_iterable(map(repeat, side, columns.sizes)) for side in (starts, ends))
+        _add_triples(columns, slice(None), since, until, deltas_by_predicate)
+    return {predicate: box for predicate, box in deltas_by_predicate.items() if predicate in predicates}
 
 
 def _add_triples(

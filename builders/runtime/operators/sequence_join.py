@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
-from itertools import count, groupby
+from itertools import chain, count, groupby
 from operator import itemgetter
 from typing import Any
 
@@ -14,7 +14,7 @@ from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.state import SlotChanges, sum_weights
 from squall.builders.runtime.operators.stateless import Step
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
-from squall.builders.runtime.zset import Delta, Row, key_of
+from squall.builders.runtime.zset import ColumnarPairs, Delta, Pairs, Row, key_of
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER
 
@@ -47,34 +47,24 @@ class SequenceJoinOperator(EventTimeOperator):
         self.pairing = _Pairing(op)
         self.counts: tuple[dict[Occurrence, int], ...] = tuple({} for _ in range(input_count))
         """The stored rows of each input, with their multiplicity."""
-        self.new_rights = [_NewRights(self.pairing.right_key, None)]
+        self.new_rights = [NewRights([right for _, right in op.on], None)]
         """The right rows that came since time advanced last, by input."""
         self.pending = _PendingRows()
         self.open: dict[Hashable, dict[Occurrence, int]] = {}
-        """The left rows that something may follow, by key, in the order of time, with the time at which each ends."""
+        """The left rows that something may follow, by key, in the order of time, with the time at which each ends.
+        While time advances, the keys of rows that begin are there before the rows."""
         self.between = [_Interposed(part) for part in op.between]
         self.min_rows_to_sweep = tuning.min_rows_to_sweep
         self.rows_after_sweep = 0
 
     @property
     def next_time(self) -> int:
-        new_times = (min(map(_SINCE, rights.rows)) for rights in self.new_rights if rights.rows)
+        new_times = (rights.earliest for rights in self.new_rights if rights.batches)
         return min(self.pending.next_time, *new_times, FOREVER)
-
-    def add_input(self, key: Sequence[int], step: Step) -> _NewRights:
-        """Adds an input of right rows that are looked up before a step processes them.
-
-        Args:
-            key: The columns in front of the step that are the key.
-            step: The step, which changes no validity.
-        """
-        rights = _NewRights(key_of(key), step)
-        self.new_rights.append(rights)
-        return rights
 
     def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
         if port == RIGHT:
-            self.new_rights[0].rows += deltas
+            self.new_rights[0].batches.append(deltas)
         else:
             self.note(port, deltas)
             self._add(port, deltas)
@@ -82,16 +72,22 @@ class SequenceJoinOperator(EventTimeOperator):
 
     def advance(self, now: int) -> list[Delta]:
         output: list[Delta] = []
-        for time, rights in self._begin(self._with_new_rights(self.pending.pop_until(now), now)):
+        due = self.pending.pop_until(now)
+        new_keys = {self.pairing.left_key(row) for _, _, port, row in due if port == LEFT}
+        for key in new_keys:
+            self.open.setdefault(key, {})
+        for time, rights in self._begin(self._with_new_rights(due, now)):
             output += self._follow(time, rights)
+        for key in new_keys:
+            if not self.open.get(key, True):
+                del self.open[key]
         return output
 
     def _with_new_rights(self, due: list[_Pending], now: int) -> Sequence[_Pending]:
         """Returns the rows that begin up to `now`, and adds the new right rows, but for those that no left row can be
         before."""
-        new_keys = {self.pairing.left_key(row) for _, _, port, row in due if port == LEFT}
-        inputs = [rights for rights in self.new_rights if rights.rows]
-        deltas = [delta for rights in inputs for delta in rights.needed(self.open, new_keys, now)]
+        inputs = [rights for rights in self.new_rights if rights.batches]
+        deltas = [delta for rights in inputs for delta in rights.needed(self.open, now)]
         if not deltas:
             return due
         stored = self.counts[RIGHT]
@@ -146,7 +142,7 @@ class SequenceJoinOperator(EventTimeOperator):
                 if port != RIGHT:
                     beginning.append((port, row))
                 elif row in rights:
-                    if right_key(row) in lefts:
+                    if lefts.get(right_key(row)):
                         behind.append(row)
                     else:
                         self._forget(RIGHT, (row,))
@@ -240,7 +236,7 @@ class SequenceJoinOperator(EventTimeOperator):
         self._add(slot, [(*row, weight) for row, weight in sum_weights(deltas).items()])
 
     def size(self) -> int:
-        return sum(map(len, self.counts)) + sum(len(rights.rows) for rights in self.new_rights)
+        return sum(map(len, self.counts)) + sum(map(len, self.new_rights))
 
     def expire(self, now: int) -> None:
         if self.size() <= max(self.min_rows_to_sweep, 2 * self.rows_after_sweep):
@@ -251,45 +247,56 @@ class SequenceJoinOperator(EventTimeOperator):
         self.rows_after_sweep = self.size()
 
 
-class _NewRights:
+class NewRights:
     """Right rows that came since time advanced last. Most are needed no longer, so that nothing is computed of them
     before their key has been looked up.
 
     Args:
-        key_of: Returns the key of a row.
-        step: What makes right rows of the rows, or None.
+        key: The columns of a row that are the key.
+        step: What makes right rows of the rows, with the same validity, or None.
 
     Attributes:
-        rows: The rows, as they came.
+        batches: The rows, as they came.
     """
 
-    __slots__ = ("key_of", "rows", "step")
+    __slots__ = ("batches", "key", "key_of", "step")
 
-    def __init__(self, key_of: Callable[[Delta], Hashable], step: Step | None) -> None:
-        self.key_of = key_of
+    def __init__(self, key: Sequence[int], step: Step | None) -> None:
+        self.key = key
+        self.key_of = key_of(key)
         self.step = step
-        self.rows: list[Delta] = []
+        self.batches: list[Pairs] = []
 
-    def needed(self, lefts: Container[Hashable], new_keys: Container[Hashable], now: int) -> Sequence[Delta]:
+    def __len__(self) -> int:
+        return sum(map(len, self.batches))
+
+    @property
+    def earliest(self) -> int:
+        """A time (integer ms) before which no row is valid."""
+        batches = self.batches
+        return min(rows.earliest if type(rows) is ColumnarPairs else min(map(_SINCE, rows)) for rows in batches)
+
+    def needed(self, lefts: Container[Hashable], now: int) -> Sequence[Delta]:
         """Removes all rows, and returns the right rows of those that a left row may be before, or that begin later
         than `now` (integer ms).
 
         Args:
-            lefts: The keys of the left rows that are open.
-            new_keys: The keys of left rows that begin until then.
+            lefts: The keys of the left rows that are open, or begin until then.
         """
-        key_of = self.key_of
-        deltas, self.rows = self.rows, []
-        if new_keys:
-            deltas = [row for row in deltas if (key := key_of(row)) in lefts or key in new_keys or row[-3] > now]
-        else:
-            deltas = [row for row in deltas if key_of(row) in lefts or row[-3] > now]
-        return self.step(deltas) if self.step is not None and deltas else deltas
+        key_of, needed = self.key_of, list[Delta]()
+        batches, self.batches = self.batches, []
+        for rows in batches:
+            if type(rows) is ColumnarPairs and len(self.key) == 1 and rows.latest <= now:
+                needed += rows.with_term(self.key[0], lefts)
+            else:
+                needed += [row for row in rows if key_of(row) in lefts or row[-3] > now]
+        return self.step(needed) if self.step is not None and needed else needed
 
     def all(self) -> Sequence[Delta]:
         """Removes all rows, and returns the right rows that they make."""
-        deltas, self.rows = self.rows, []
-        return self.step(deltas) if self.step is not None else deltas
+        batches, self.batches = self.batches, []
+        rows = list(chain.from_iterable(batches))
+        return self.step(rows) if self.step is not None else rows
 
 
 class _PendingRows:

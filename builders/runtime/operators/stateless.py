@@ -42,6 +42,11 @@ def identity(deltas: Sequence[Delta]) -> list[Delta]:
     return deltas if isinstance(deltas, list) else list(deltas)
 
 
+def identity_of_pairs(pairs: Any) -> Any:
+    """Returns pairs as they are, also those in columns."""
+    return pairs
+
+
 def chain_steps(steps: Sequence[AnyStep]) -> AnyStep | None:
     """Returns the composition of the steps, over deltas or over rows without times; None if there are none."""
     if len(steps) < 2:
@@ -83,7 +88,7 @@ def match_step(
             conditions.append(_condition(name, cell, names))
     columns = [first[column] for column in sorted(first)]
     if columns == row and not conditions and not rule:
-        return identity
+        return identity_of_pairs
     where_code = f" if {' and '.join(conditions)}" if conditions else ""
     pattern_cells = [*row, "_"] if rule else row
     shape = delta_source if timed else row_source

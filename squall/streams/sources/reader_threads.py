@@ -89,7 +89,7 @@ def static_prefix(batches: Iterable[Sequence[Event]]) -> tuple[list[Event], Sequ
     events: list[Event] = []
     for batch in batches:
         size = 0 if isinstance(batch, Columns) else sum(1 for _ in takewhile(attrgetter("is_static"), batch))
-        events += batch[:size]
+        events += batch[:size] if size else ()  # a slice of columns would create all of their events
         if isinstance(batch, Columns) or size < len(batch):
             return events, batch[size:] if size else batch
     return events, ()
