@@ -118,7 +118,8 @@ class ColumnPruning(Rewrite):
                 return replace(left, node=self.put(node, AntiJoin(on), left.node, right.node))
             case Project(columns=columns):
                 rows = self.rows[node.inputs[0].node]
-                places: dict[int | None, int | None] = {None: None, **rows.places}
+                places: dict[int | None, int | None] = {None: None}
+                places.update(rows.places)
                 return replace(rows, places={column: places[columns[column]] for column in read})
             case Union():
                 return self.over_exact_inputs(node, node.op, read)

@@ -359,7 +359,7 @@ class _Decoder:
                     file.seek(0)
                     batches = batches_of_records(name, file, records.mapping.fields(), place.statements)
                 for batch in batches:
-                    events, bad = decoder.values(batch)
+                    events, bad = decoder.json_values(batch)
                     for index, reason, text in bad:
                         prefix = "" if records.schema else f"record {place.statements + index + 1}: "
                         self._lose(None, prefix + reason, text)

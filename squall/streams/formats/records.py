@@ -69,7 +69,7 @@ class RecordDecoder:
         """Returns the events of a JSON document, and why it cannot be used."""
         return self._events([(0, data)], _value_of_document)
 
-    def values(self, records: Sequence[Any]) -> tuple[Sequence[Event], list[Bad]]:
+    def json_values(self, records: Sequence[Any]) -> tuple[Sequence[Event], list[Bad]]:
         """Returns the events of values of JSON, and those that cannot be used, by their index."""
         if self._by_column is not None:
             columns = self._by_column.columns(json_columns(records), len(records), self._stream, self._time, self._own)
