@@ -118,9 +118,9 @@ class ColumnPruning(Rewrite):
                 return replace(left, node=self.put(node, AntiJoin(on), left.node, right.node))
             case Project(columns=columns):
                 rows = self.rows[node.inputs[0].node]
-                places: dict[int | None, int | None] = {None: None}
-                places.update(rows.places)
-                return replace(rows, places={column: places[columns[column]] for column in read})
+                moved = {column: columns[column] for column in read}
+                places = {column: None if old is None else rows.places[old] for column, old in moved.items()}
+                return replace(rows, places=places)
             case Union():
                 return self.over_exact_inputs(node, node.op, read)
             case Distinct() if self.can_prune(node):
