@@ -162,7 +162,7 @@ def complete(*words: str) -> list[str]:
         (("run", "--rules", "rdfs"), {"plain,rdfs", "plain,rdfs-axioms"}),
         (("run", "--profile", "c"), {"plain,csparql", "plain,cqels"}),
         (("run", "--lexer", "rif"), {"plain,rif", "plain,rifps"}),
-        (("run", "--format", "nd"), {"plain,ndjson", "plain,ndjson-evaluations"}),
+        (("run", "--format", "nd"), {"plain,ndjson", "plain,ndjson-values", "plain,ndjson-evaluations"}),
         (("run", "--clock", ""), {"plain,event", "plain,wall"}),
         (("run", "ru"), {"file,ru"}),
         (("run", "--source", "k"), {"file,k", "plain,kafka:"}),

@@ -422,3 +422,24 @@ def test_a_table_has_bare_values(lexical: str, datatype: str, is_bare: bool, tmp
     cell = (tmp_path / "x").read_text().split("\n")[-3].strip()
     assert (cell == lexical) == is_bare
     assert cell == lexical or cell.startswith(f'"{lexical}"')
+
+
+@pytest.mark.parametrize(
+    ("values", "type"),
+    [
+        (["integer 9223372036854775807", "integer -9223372036854775808"], "int64"),
+        (["integer 9223372036854775808"], "decimal128(38, 0)"),
+        (["double 1.5", "integer 9007199254740992"], "double"),
+        (["double 1.5", "integer 9007199254740993"], "string"),
+        (["double 1.5", "decimal 0.1"], "string"),
+        (["decimal 0." + "1" * 20, "integer " + "1" * 18], "decimal128(38, 20)"),
+        (["decimal 0." + "1" * 20, "integer " + "1" * 19], "string"),
+    ],
+)
+def test_the_bounds_of_types(values: list[str], type: str) -> None:
+    terms = [literal(lexical, XSD + name) for name, lexical in (value.split() for value in values)]
+    check_column(terms)
+    column = TypedColumn("x")
+    for term in terms:
+        column.observe(term)
+    assert str(column.array(terms).type) == type
