@@ -16,7 +16,7 @@ from unittest.mock import patch
 import pytest
 
 import squall
-from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator
+from squall.builders.local.event_loop import EventLoop
 from squall.model import System, rules
 from squall.rdf import Columns, Event, Term
 from squall.reasoning.schema import Schema
@@ -112,20 +112,16 @@ def test_a_stream_in_memory_is_given_as_columns_or_as_events(name: str, tmp_path
 def test_the_form_of_a_run_names_its_input(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
-    def noted(
-        name: str, read_as: Callable[[ScanOperator, Any], ScannedFacts]
-    ) -> Callable[[ScanOperator, Any], ScannedFacts]:
-        def reading(reader: ScanOperator, batch: Any) -> ScannedFacts:
-            read.append(name)
-            return read_as(reader, batch)
+    process = EventLoop.process
 
-        return reading
+    def noted(loop: EventLoop, batch: Any) -> Any:
+        read.append("columns" if isinstance(batch, Columns) else "events")
+        return process(loop, batch)
 
     WORKS["q3"].write(tmp_path, 4000)
-    monkeypatch.setattr(ScanOperator, "read_columns", noted("columns", ScanOperator.read_columns))
-    monkeypatch.setattr(ScanOperator, "read", noted("events", ScanOperator.read))
+    monkeypatch.setattr(EventLoop, "process", noted)
     list(answer(OURS if form == "columns" else ours.GIVEN_EVENTS, WORKS["q3"], tmp_path).facts)
-    assert read == ["events", *[form] * 4]  # the first are static data
+    assert read == [form] * 4
 
 
 @pytest.mark.sampled(3)

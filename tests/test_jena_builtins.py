@@ -119,7 +119,10 @@ def test_there_are_those_of_jena_and_no_others() -> None:
 def test_the_page_lists_each() -> None:
     section = PAGE.read_text(encoding="utf-8").partition("## Built-ins\n")[2].partition("\n## ")[0]
     existing, _, own = section.partition("Of squall's own")
-    for table, names in ((existing, set(EXAMPLES)), (own, registered("datatypes") | registered("intervals"))):
+    for table, names in (
+        (existing, set(EXAMPLES)),
+        (own, registered("datatypes") | registered("geosparql") | registered("intervals")),
+    ):
         cells = [line.partition(" | ")[0] for line in table.splitlines()]
         assert {name for cell in cells for name in re.findall(r"`(\w+)\(", cell)} == names
 

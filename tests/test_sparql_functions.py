@@ -761,7 +761,8 @@ def test_strings_agree_with_rdflib(name: str, data: st.DataObject) -> None:
 
 def test_the_page_lists_the_registry() -> None:
     page = (Path(__file__).parent.parent / "docs/languages/sparql-functions.md").read_text()
-    assert [line for line in page.splitlines() if line.startswith("| `")] == rows()
+    lines = (line for line in page.splitlines() if line.startswith("| `") and not line.startswith("| `geof:"))
+    assert list(lines) == rows()
 
 
 def rows() -> list[str]:

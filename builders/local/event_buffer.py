@@ -64,10 +64,13 @@ class EventBuffer:
 
         If some of it is late, or changes the schema, the events are returned one by one.
         """
-        timely = None if columns.times[0] < self.earliest(watermark) else self.without_schema_changes(columns)
-        if type(timely) is not Columns:
+        if columns.times[0] < self.earliest(watermark):
             return self.ready(columns.events, watermark), None
-        if not (self.needs_complete_instants or self.events):
+        is_buffering = self.needs_complete_instants or bool(self.events)
+        timely = self.without_schema_changes(columns)
+        if type(timely) is not Columns:
+            return (self._complete(timely) if is_buffering else timely), None
+        if not is_buffering:
             return (), columns
         if not self.needs_complete_instants:
             return self.take(), columns

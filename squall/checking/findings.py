@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from squall.errors import Origin, SquallError, format_message, single_errors
@@ -75,6 +74,8 @@ def _cells(finding: Finding) -> tuple[str, ...]:
 
 
 def _cell(text: str) -> str:
+    from html import escape
+
     return f"<td>{escape(text)}</td>"
 
 

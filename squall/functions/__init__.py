@@ -52,6 +52,7 @@ class Function:
         join_keys: Of a test of two terms, the IRI of the table of their keys (`squall.functions.join_keys`), or "".
             Terms of which it is true have exactly one key in common, of the left one and of the right one.
         strict: Whether a test is false if any argument is unbound.
+        as_test: Of a function of truth values as terms, the IRI of the test that stands for it as a condition, or "".
     """
 
     iri: str
@@ -70,6 +71,7 @@ class Function:
     seeded: int | None = None
     join_keys: str = ""
     strict: bool = False
+    as_test: str = ""
 
     def problem(self, arguments: Sequence[object]) -> str | None:
         """Returns what is wrong with the constants among the arguments of a call before a run, or None."""

@@ -200,6 +200,8 @@ def _external_function(content: tree.Atom | tree.Expr, name: Term, truth: bool) 
         )
         kind = "predicate" if truth else "function"
         raise TranslatorError(f"there is no external {kind} {name}", content.origin, hint) from error
+    if truth and function.as_test:
+        function = functions.lookup(function.as_test)
     if function.truth != truth:
         expected_kind, is_ = ("a formula", "a function") if truth else ("a term", "a predicate")
         raise TranslatorError(f"{name} is {is_}: it cannot be {expected_kind}", content.origin)

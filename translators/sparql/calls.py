@@ -72,7 +72,7 @@ def condition(expression: Expression) -> Call:
         return expression
     if expression.function == BOOLEAN_OF.iri and isinstance(expression.arguments[0], Call):
         return expression.arguments[0]
-    test = _tests().get(expression.function)
+    test = lookup(expression.function).as_test or _tests().get(expression.function)
     if test is None:
         return Call(EBV.iri, (expression,), expression.origin)
     arguments = map(condition, expression.arguments) if test in _JUNCTIONS else expression.arguments

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from squall.functions import Builtin, Function, Member, Mode
+from squall.functions import Builtin, Function, Member
 from squall.functions.geosparql.geometries import Geometry, geometry, library, problem_of_geometries
 from squall.functions.geosparql.names import GEOF
 from squall.functions.join_keys import table_of
-from squall.functions.sparql.names import FALSE, LANGUAGE, TRUE
+from squall.functions.sparql.names import FALSE, TRUE
 from squall.rdf import Term, is_literal, parts
 
 OWN = "urn:x-squall:geosparql:"
@@ -123,7 +123,9 @@ def _relation(name: str) -> tuple[Member, ...]:
     keys = WITHIN_KEYS.iri if name in _WITHIN else CONTAINS_KEYS.iri if name in _CONTAINS else ""
     values, tests = partial(_values, name), partial(_tests, name)
     check = problem_of_geometries
-    function = Function(GEOF + name, _for_one_pair(values), 2, 2, vector=values, check=check, doc=doc)
+    function = Function(
+        GEOF + name, _for_one_pair(values), 2, 2, vector=values, check=check, as_test=OWN + name, doc=doc
+    )
     test = Function(
         OWN + name,
         _for_one_pair(tests),
@@ -139,9 +141,7 @@ def _relation(name: str) -> tuple[Member, ...]:
     return (
         function,
         test,
-        Builtin(f"geof:{name}", LANGUAGE, 2, 2, test=test.iri, modes=(Mode(-1, function.iri),), doc=doc),
         Builtin(name, "jena", 2, 2, test=test.iri, doc=doc),
-        Builtin(GEOF + name, "rif", 2, 2, test=test.iri, doc=doc),
     )
 
 

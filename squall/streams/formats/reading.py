@@ -23,7 +23,6 @@ from squall.streams.formats import (
     parse_timed,
     suffix,
 )
-from squall.streams.formats.binary_records import batches_of_records, field_names, parse_schema, single_record
 from squall.streams.formats.fast_ntriples import PredicateFilter, events
 from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
 from squall.streams.formats.parsing import parse_document
@@ -342,6 +341,8 @@ class _Decoder:
 
     def _binary_records(self, decoder: RecordDecoder, records: Records) -> Iterator[Sequence[Event]]:
         """Decodes a file of Avro or Parquet, or a single record of Avro."""
+        from squall.streams.formats.binary_records import batches_of_records, field_names, parse_schema, single_record
+
         place, name = self.place, self.format.name
         if place.ended:
             return
