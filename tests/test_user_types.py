@@ -39,6 +39,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_examples_pass_mypy(project: Path) -> None:
     modules = sorted(path.name for path in project.glob("*.py"))
     command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--ignore-missing-imports"]
+    command.append("--untyped-calls-exclude=apache_beam")
     process = subprocess.run(
         [*command, f"--cache-dir={project / '.cache'}", *modules],
         cwd=project,

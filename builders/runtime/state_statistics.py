@@ -7,7 +7,7 @@ two looks at the state.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import sqrt
 from random import Random
@@ -74,12 +74,10 @@ def state_statistics(dataflow: Dataflow, watermark: int) -> Statistics:
     stored = {
         id: _sample(list(operator.stored(port)), watermark) for id, (operator, port) in stored_inputs(dataflow).items()
     }
-    has_present = any(row[-3] <= watermark for sample in stored.values() for row in sample.rows)
-    for id, sample_of_id in stored.items():
+    for id, sample_of_id, sample in _together(stored, watermark):
         pattern = _pattern(plan, id)
         if pattern is None:
             continue
-        sample = [row for row in sample_of_id.rows if row[-3] <= watermark or not has_present]
         live = len(sample) * sample_of_id.scale
         if isinstance(pattern.subject, int) and isinstance(pattern.value, int | None):
             counts[pattern.predicate] = _counts(pattern, sample, live)
@@ -87,10 +85,21 @@ def state_statistics(dataflow: Dataflow, watermark: int) -> Statistics:
             of_objects.setdefault(pattern.predicate, {})[pattern.value] = live / pattern.share
     for predicate, by_object in of_objects.items():
         counts[predicate] = _with_values(counts[predicate], by_object)
-    triples = [count for predicate, count in counts.items() if predicate[0] != "@"]
-    total = Counts(*(sum(getattr(count, name) for count in triples) for name in ("triples", "subjects", "objects")))
-    statistics = Statistics(total, tuple(sorted(counts.items())), with_derived=True)
+    statistics = Statistics(_total(counts), tuple(sorted(counts.items())), with_derived=True)
     return Statistics.of_data(statistics.data)  # the numbers as a checkpoint reads them
+
+
+def _together(stored: Mapping[str, _Sample], watermark: int) -> Iterator[tuple[str, _Sample, list[Delta]]]:
+    """Yields each node, its sample, and the rows that are valid at the watermark; all rows if there are none."""
+    has_present = any(row[-3] <= watermark for sample in stored.values() for row in sample.rows)
+    for id, sample in stored.items():
+        yield id, sample, [row for row in sample.rows if row[-3] <= watermark or not has_present]
+
+
+def _total(counts: Mapping[Term, Counts]) -> Counts:
+    """Returns the counts of all triples together, without those of relations."""
+    triples = [count for predicate, count in counts.items() if predicate[0] != "@"]
+    return Counts(*(sum(getattr(count, name) for count in triples) for name in ("triples", "subjects", "objects")))
 
 
 def _sample(rows: Sequence[Delta], watermark: int) -> _Sample:

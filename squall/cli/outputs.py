@@ -136,11 +136,16 @@ def _check_columns(sink: Sink, system: System) -> None:
     if format not in ONE_HEADER or isinstance(sink, Folder):
         return
     _check_given_types(sink, columns)
+    _check_one_header(columns, _is_by_query(sink), ends)
+
+
+def _check_one_header(columns: Mapping[str, Collection[tuple[str, ...]]], is_by_query: bool, ends: str) -> None:
+    """Raises UsageError if a table is to hold rows with different columns."""
     for name, own in columns.items():
         if len(own) > 1:
             hint = "write them as `ndjson`, or as quads: `nq`, `nqt`, `trig`"
             raise UsageError(f"`{name}` makes triples and quads, and a table has one header", hint=hint)
-    if not _is_by_query(sink) and len(frozenset[tuple[str, ...]]().union(*columns.values())) > 1:
+    if not is_by_query and len(frozenset[tuple[str, ...]]().union(*columns.values())) > 1:
         first = min(columns)
         second = min(name for name in columns if columns[name] != columns[first])
         hint = f"write them as `ndjson`, or each to a file of its own: {ends}"
@@ -294,6 +299,11 @@ def _declare(sink: Sink, system: System) -> None:
     queries = [rule for rule in rules(system) if any(isinstance(end, Select) for end in rule.consequences)]
     ordered = {query.name for query in queries if query.slice is not None and query.slice.order}
     ordered_outputs = frozenset(name for name in ordered if operators.get(name) == {"rstream"})
+    sink.declare(Declarations(retracting, ordered_outputs, _only_columns(sink, system)))
+
+
+def _only_columns(sink: Sink, system: System) -> tuple[str, ...]:
+    """Returns the columns of what a sink holds; ``()`` if there are several kinds of rows."""
     names = columns_of(system, sink)
     columns = {own for name, all_own in _columns(system).items() if not names or name in names for own in all_own}
-    sink.declare(Declarations(retracting, ordered_outputs, columns.pop() if len(columns) == 1 else ()))
+    return columns.pop() if len(columns) == 1 else ()
