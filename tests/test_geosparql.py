@@ -397,6 +397,12 @@ def test_wrong_constants_are_errors_with_a_place(expression: str, why: str) -> N
     assert ":2:" in str(error.value)
 
 
+def test_a_constant_area_has_a_distance() -> None:
+    distance = f"geof:distance({wkt(box(0, 0, 1, 1))}, ?p, <{OGC}metre>)"
+    (at_edge,) = solutions(f"SELECT ?v {{ ?v :at ?p FILTER({distance} > 0) }}")
+    assert at_edge == (2000, (iri("http://example.org/car"),))
+
+
 def test_jena_rules_and_rif_call_relations() -> None:
     rule = "@prefix : <http://example.org/>.\n[in: (?z :area ?a) (?v :at ?p) sfWithin(?p, ?a) -> (?v :in ?z)]"
     document = """Document(Prefix(ex <http://example.org/>) Prefix(geof <http://www.opengis.net/def/function/geosparql/>)

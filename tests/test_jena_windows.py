@@ -53,15 +53,15 @@ def test_a_tree_prints_its_windows() -> None:
 
 def test_windows_belong_to_the_key_of_a_rule() -> None:
     """Rules that differ in a window alone are different rules."""
-    one, other = (lexer(f"@prefix : <{E}> .\n[r: (?a :p ?b in({n}s)) -> (?a :q ?b)]", "x").rules[0] for n in (1, 2))
-    assert one.canonical != other.canonical
+    short, long = (lexer(f"@prefix : <{E}> .\n[r: (?a :p ?b in({n}s)) -> (?a :q ?b)]", "x").rules[0] for n in (1, 2))
+    assert short.canonical != long.canonical
 
 
 def test_names_of_instants_do_not_belong_to_the_key_of_a_rule() -> None:
     text = f"@prefix : <{E}> .\n[r: (?a :p ?b at({{0}} 1s)) lessThan({{0}}, 5) -> (?a :q ?b)]"
-    one, other = (lexer(text.format(name), "x").rules[0] for name in ("?t", "?u"))
-    assert one != other
-    assert one.canonical == other.canonical
+    first, second = (lexer(text.format(name), "x").rules[0] for name in ("?t", "?u"))
+    assert first != second
+    assert first.canonical == second.canonical
 
 
 @pytest.mark.parametrize(

@@ -450,8 +450,8 @@ def test_pairs_in_columns_are_those_of_the_predicate(
 @settings(max_examples=examples_of(60), deadline=None)
 def test_events_are_transposed_if_columns_can_have_them(events: list[Event], is_plain: bool) -> None:
     if is_plain:
-        kept = ((e.time, tuple(fact for fact in e.facts if isinstance(fact, Triple))) for e in events)
-        events = [Event(time, facts, S) for time, facts in kept if facts and time != ALWAYS]
+        triples = ((e.time, tuple(fact for fact in e.facts if isinstance(fact, Triple))) for e in events)
+        events = [Event(time, facts, S) for time, facts in triples if facts and time != ALWAYS]
     try:
         expected = Columns.of(events)
     except ValueError:

@@ -179,21 +179,20 @@ def _problem(geometries: int, units: dict[Term, float] | None = None) -> Callabl
     """Returns the check of a call whose first arguments are geometries, and whose last one is a unit, if there are."""
 
     def check(*arguments: Term | None) -> str | None:
-        unit = arguments[-1] if units is not None else None
-        if units is not None and unit is not None and unit not in units:
-            known = ", ".join(units)
-            return f"{unit} is no unit of this function: {known}"
-        return problem_of_geometries(*arguments[:geometries])
+        wrong_unit = None if units is None else _unit_problem(arguments[-1], units)
+        return wrong_unit or problem_of_geometries(*arguments[:geometries])
 
     return check
 
 
+def _unit_problem(unit: Term | None, units: dict[Term, float]) -> str | None:
+    return None if unit is None or unit in units else f"{unit} is no unit of this function: {', '.join(units)}"
+
+
 def _distance_problem(left: Term | None, right: Term | None, unit: Term | None) -> str | None:
     """Returns what is wrong with a call; points need no library."""
-    others = [term for term in (left, right) if term is not None and point(term) is None]
-    if others or (unit is not None and unit not in UNITS):
-        return _problem(2, UNITS)(*others, unit) if others else _problem(0, UNITS)(unit)
-    return None
+    geometries = [term for term in (left, right) if term is not None and point(term) is None]
+    return _unit_problem(unit, UNITS) or (problem_of_geometries(*geometries) if geometries else None)
 
 
 def _defined(name: str, body: Callable[..., Term | None], count: int, check: Callable[..., str | None]) -> Function:
