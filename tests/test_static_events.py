@@ -14,8 +14,9 @@ from squall.builders.distributed.io.records import DeadLetter
 from squall.contracts import Options, Output
 from squall.errors import BuilderError
 from squall.plan import Plan
-from squall.rdf import ALWAYS, Event
+from squall.rdf import ALWAYS, Columns, Event, Triple, iri
 from squall.streams import DeadLetterFile, Sources, open_source
+from squall.streams.sources.reader_threads import static_prefix
 from squall.testing.check import Losses
 from tests.conftest import Squall
 from tests.test_time import Fixed, Scripted, t
@@ -133,3 +134,12 @@ def test_on_spark_it_is_read_before_live_sources_without_a_checkpoint_and_late_w
 def test_the_error_without_a_ledger_says_so() -> None:
     with pytest.raises(BuilderError, match="an event that always holds comes when the run has begun"):
         list(squall.build(plan()).run(iter([[event("a")]])))
+
+
+def test_columns_stay_columns_behind_static_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking for static events in front of columns makes no events of them."""
+    static = [Event(ALWAYS, (Triple(iri("urn:a"), iri("urn:p"), iri("urn:b")),))]
+    columns = Columns.of([Event(1, (Triple(iri("urn:a"), iri("urn:p"), iri("urn:c")),))])
+    monkeypatch.setattr(Columns, "__getitem__", None)
+    assert static_prefix(iter([static, columns])) == (static, columns)
+    assert static_prefix(iter([columns])) == ([], columns)

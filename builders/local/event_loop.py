@@ -34,7 +34,7 @@ from squall.plan.seeds import FIXED_SEED, with_seed
 from squall.rdf import ALWAYS, FOREVER, Columns, Event
 
 MIN_EVENTS_TO_TRANSPOSE = 64
-"""The events of a list from which on they are read as columns, if they can be."""
+"""The events of a list from which on they are transposed, where sequence joins look their keys up in the columns."""
 Outputs = list[Output]
 """The outputs of some instants, in the order of time."""
 _TIME = attrgetter("time")
@@ -42,14 +42,11 @@ BUFFERED_EVENTS, PENDING_UPDATES = "/buffered", "/updates"
 """The keys of the state of buffered events, and of that of pending updates."""
 
 
-def _parts(batch: Sequence[Event], size: int, reads_columns: bool) -> Iterator[Sequence[Event]]:
-    """Yields a batch in parts of at most `size` events, as columns where the run reads them and they cost less."""
-    if reads_columns and type(batch) is Columns:  # exactly, since `isinstance` of an abstract class runs Python code
-        yield from batch.parts(size)
-        return
+def _parts(batch: Sequence[Event], size: int, transposes: bool) -> Iterator[Sequence[Event]]:
+    """Yields a batch in parts of at most `size` events, as columns if they are to be transposed and can be."""
     for first in range(0, len(batch), size):
         part = batch[first : first + size]
-        yield (Columns.transposed(part) if reads_columns and len(part) >= MIN_EVENTS_TO_TRANSPOSE else None) or part
+        yield (Columns.transposed(part) if transposes else None) or part
 
 
 class EventLoop:
@@ -146,8 +143,14 @@ class EventLoop:
         """Processes a batch of events."""
         if self.memory_limit is not None:
             self.memory_limit.begin_batch()
+        size = self.tuning.max_events_per_pass
         reads_columns = not (self.snapshot_dataflow or self.update_steps)
-        for part in _parts(batch, self.tuning.max_events_per_pass, reads_columns):
+        if type(batch) is Columns and reads_columns:  # exactly: `isinstance` of an abstract class runs Python code
+            parts: Iterator[Sequence[Event]] = batch.parts(size)
+        else:
+            is_large = reads_columns and len(batch) >= MIN_EVENTS_TO_TRANSPOSE
+            parts = _parts(batch, size, is_large and bool(self.dataflow.layout.looked_up))
+        for part in parts:
             if type(part) is Columns:
                 yield from self._process_events(*self.buffer.ready_columns(part, self.watermark))
             else:
