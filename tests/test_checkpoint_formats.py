@@ -16,6 +16,7 @@ import pytest
 
 import squall
 from squall.builders.local import checkpoint
+from squall.builders.runtime.operators.delta_index import StoresInputs
 from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.state import Stateful, TimedOperator
 from squall.contracts import Interval, Options
@@ -115,7 +116,7 @@ def test_the_kinds_of_operator_states_never_change() -> None:
     def leaves(kind: type[Stateful]) -> set[type[Stateful]]:
         return {kind}.union(*(leaves(sub) for sub in kind.__subclasses__() if sub.__module__.startswith("squall.")))
 
-    abstract = {Stateful, TimedOperator, EventTimeOperator}
+    abstract = {Stateful, StoresInputs, TimedOperator, EventTimeOperator}
     assert {state.__name__: state.kind for state in leaves(Stateful) - abstract} == {
         "ScanOperator": "scan", "JoinOperator": "join", "AntiJoinOperator": "anti-join",
         "LeftJoinOperator": "left-join", "MultiwayJoinOperator": "multiway-join",

@@ -14,14 +14,13 @@ from squall.builders.local.event_loop import PENDING_UPDATES, EventLoop
 from squall.builders.local.identity import NEW_CHECKPOINT, sink_identity
 from squall.builders.runtime.dataflow import REPORT_TIMES_SUFFIX
 from squall.builders.runtime.fact_input import INSERTED_FACTS
-from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
 from squall.builders.runtime.operators.output import AppendOnlyOutput
 from squall.builders.runtime.state import Slot
 from squall.builders.runtime.zset import Delta
 from squall.errors import BuilderError
 
 StateKinds = Mapping[str, str]
-"""The kind of each operator state (`Stateful.kind`), by its key."""
+"""What each operator state holds (`Stateful.layout`), by its key."""
 _SINK = "sink "
 _APPEND_ONLY_SINK = f"{_SINK}{AppendOnlyOutput.kind}"
 _STATELESS = " without state"
@@ -30,10 +29,7 @@ _STATELESS = " without state"
 
 def state_kinds(event_loop: EventLoop) -> dict[str, str]:
     """Returns the kinds of the operator states of a run."""
-    kinds = {key: state.kind for key, state in event_loop.states.items()}
-    for key, state in event_loop.states.items():
-        if isinstance(state, MultiwayJoinOperator):
-            kinds[key] += f" {state.shape}"
+    kinds = {key: state.layout for key, state in event_loop.states.items()}
     for node, op in event_loop.plan.sinks:
         state = event_loop.states[node.id]
         stateless = _STATELESS if isinstance(state, AppendOnlyOutput) and not state.remembers else ""

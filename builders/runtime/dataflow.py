@@ -22,8 +22,6 @@ from squall.builders.runtime.memory_limit import MemoryLimit
 from squall.builders.runtime.operators import Operator, make_operator, stateless
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.distinct import DRedDistinct, TimeDependentOperator
-from squall.builders.runtime.operators.join import JoinOperator
-from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
 from squall.builders.runtime.operators.output import OutputOperator, SinkOperator
 from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator, places_of, reads_any
 from squall.builders.runtime.operators.sequence_join import NewRights, SequenceJoinOperator
@@ -127,7 +125,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self.instants = list(instants.values())
         """The evaluation instants of rstream outputs."""
         division = InputDivision(tuning.first_join_part, counts_all=memory_limit is not None)
-        divided = _joins(self.operators) if memory_limit is None else self.operators
+        divided = (id for id in self.operators if memory_limit is not None or plan.by_id[id].op.is_inner_join)
         self.divisions = {**dict.fromkeys(divided, division), **self.creation_limits.by_node}
         """How the inputs of nodes are divided that may make many rows of few."""
         stateful = {id: op for id, op in self.operators.items() if isinstance(op, Stateful)}
@@ -360,11 +358,6 @@ def _timed_operators(operators: Mapping[str, Operator]) -> dict[str, TimedOperat
     """Returns the nodes inside the plan that have work when time passes."""
     inner = ((id, op) for id, op in operators.items() if not isinstance(op, OutputOperator | UpdateOperator))
     return {id: op for id, op in inner if isinstance(op, TimedOperator)}
-
-
-def _joins(operators: Mapping[str, Operator]) -> Iterator[str]:
-    """Yields the nodes that are inner joins."""
-    return (id for id, op in operators.items() if isinstance(op, JoinOperator | MultiwayJoinOperator))
 
 
 def _evaluation_instants(operators: Mapping[str, Operator]) -> Iterator[tuple[str, ReportSchedule]]:

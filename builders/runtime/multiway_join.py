@@ -69,7 +69,7 @@ def replaced_inputs(plan: Plan, node: Node) -> Iterator[Address]:
         plan: The logical plan.
         node: The node of the plan with multiway joins.
     """
-    inner_joins = node.op.joins[1:] if isinstance(node.op, MultiwayJoin) else ()
+    inner_joins = node.op.joins_replaced[1:]
     addresses = [(node.id, port) for port in reversed(range(len(plan.by_id[node.id].inputs)))]
     while addresses:
         id, port = addresses.pop()
@@ -83,9 +83,9 @@ def replaced_inputs(plan: Plan, node: Node) -> Iterator[Address]:
 def multiway_join_lines(nodes: Iterable[Node]) -> Iterator[str]:
     """Yields a line for each multiway join: the joins that it stands for, and the key of each input."""
     for node in nodes:
-        if isinstance(node.op, MultiwayJoin):
-            keys = (f"{edge.node} by {list(key)}" for edge, key in zip(node.inputs, node.op.on, strict=True))
-            yield f"{node.id} = multiway join ({' + '.join(sorted(node.op.joins))}) of {', '.join(keys)}"
+        if node.op.joins_replaced:
+            keys = (f"{edge.node} by {list(key)}" for edge, key in zip(node.inputs, node.op.join_keys, strict=True))
+            yield f"{node.id} = multiway join ({' + '.join(sorted(node.op.joins_replaced))}) of {', '.join(keys)}"
 
 
 def _tree(node: Node, op: Join, plan: Plan, trees: Mapping[str, _Tree], visible: Collection[str]) -> _Tree:

@@ -12,7 +12,7 @@ from squall.builders.runtime.dataflow import Dataflow, Target
 from squall.builders.runtime.operators.scan import ScannedFacts
 from squall.builders.runtime.operators.stateless import Step
 from squall.builders.runtime.zset import Delta
-from squall.plan.node_metrics import NodeMetric, joins_of
+from squall.plan.node_metrics import NodeMetric
 from squall.plan.operators import Match, Scan, Sink, Union
 
 
@@ -44,7 +44,9 @@ class ProfiledDataflow(Dataflow):
         for node in map(self.plan.by_id.__getitem__, self.layout.nodes):
             rows = outputs if isinstance(node.op, Sink) else self.rows[node.id]
             seconds = None if isinstance(node.op, Match | Scan | Union) else self.seconds[node.id]
-            metrics_by_node[node.id] = NodeMetric(None, rows, state.get(node.id), seconds, joins_of(node.op))
+            metrics_by_node[node.id] = NodeMetric(
+                None, rows, state.get(node.id), seconds, node.op.joins_replaced or None
+            )
         return metrics_by_node
 
     def forget(self) -> None:

@@ -13,20 +13,16 @@ from typing import NamedTuple, cast
 from squall.builders.runtime.dataflow import Dataflow, Replaced
 from squall.builders.runtime.multiway_join import with_multiway_joins
 from squall.builders.runtime.operators import make_operator, merging_of
-from squall.builders.runtime.operators.delta_index import Merging
-from squall.builders.runtime.operators.join import JoinOperator, LeftJoinOperator
-from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
+from squall.builders.runtime.operators.delta_index import Merging, StoresInputs
 from squall.builders.runtime.operators.stateless import StatelessOperator
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta
 from squall.errors import BuilderError
 from squall.plan import Node, Plan
 from squall.plan.equivalence import RowDigests, equivalent_nodes, is_conjunctive
-from squall.plan.operators import Join, MultiwayJoin, Scan, Update, is_stateful
+from squall.plan.operators import Scan, Update, is_stateful
 
-StoringJoin = JoinOperator | LeftJoinOperator | MultiwayJoinOperator
-"""The operators that store the rows of their inputs."""
-StoredInput = tuple[StoringJoin, int]
+StoredInput = tuple[StoresInputs, int]
 """An operator that stores the rows of its inputs, and the number of an input."""
 
 
@@ -96,7 +92,7 @@ class _Replanning:
         self.tuning = tuning
         self.digests = RowDigests(logical.by_id)
         self.stores = _by_digest(before, stored_inputs(dataflow))
-        self.filled: dict[str, JoinOperator | MultiwayJoinOperator] = {}
+        self.filled: dict[str, StoresInputs] = {}
         """The new joins, by their nodes."""
         self.rows_of: dict[str, _Rows] = {}
         """The rows of nodes, as far as they were needed."""
@@ -104,7 +100,7 @@ class _Replanning:
     def result(self) -> Replanned:
         nodes = self.equivalent_states()
         self.check_scans()
-        joins = [node for node in self.plan.nodes if isinstance(node.op, Join | MultiwayJoin)]
+        joins = [node for node in self.plan.nodes if node.op.is_inner_join]
         nodes |= {node.id: node.id for node in joins if self.is_same_join(node)}
         operators = {id: self.before.operators[old_id] for id, old_id in nodes.items()}
         logs = any(state.log is not None for state in self.before.states.values())
@@ -122,7 +118,7 @@ class _Replanning:
         equivalent = equivalent_nodes(self.logical_before, self.logical)
         old_ids: dict[str, str] = {}
         for node in self.plan.nodes:
-            if not is_stateful(node.op) or isinstance(node.op, Join | MultiwayJoin):
+            if not is_stateful(node.op) or node.op.is_inner_join:
                 continue
             ids = [id for id in equivalent.get(node.id, ()) if id not in old_ids.values()]
             if not ids:
@@ -156,7 +152,7 @@ class _Replanning:
 
     # Joins
 
-    def filled_join(self, node: Node, logs: bool) -> JoinOperator | MultiwayJoinOperator:
+    def filled_join(self, node: Node, logs: bool) -> StoresInputs:
         """Returns a new join with the rows of its inputs."""
         operator = self.filled.get(node.id)
         if operator is None:
@@ -169,8 +165,8 @@ class _Replanning:
                 operator.note(port, rows)
         return operator
 
-    def new_join(self, node: Node) -> JoinOperator | MultiwayJoinOperator:
-        return cast(JoinOperator | MultiwayJoinOperator, make_operator(node, self.plan, self.tuning))
+    def new_join(self, node: Node) -> StoresInputs:
+        return cast(StoresInputs, make_operator(node, self.plan, self.tuning))
 
     def input_rows(self, node: Node) -> Iterator[tuple[int, Sequence[Delta]]]:
         """Yields the rows of each input of a join that are valid at the watermark or later."""
@@ -194,7 +190,7 @@ class _Replanning:
         return self.rows_of[id]
 
     def rows_of_node(self, node: Node) -> _Rows:
-        if isinstance(node.op, Join | MultiwayJoin):
+        if node.op.is_inner_join:
             return self.joined(node)
         stored = self.stores.get(self.digests.of(node.id))
         if stored is not None:
@@ -225,7 +221,7 @@ def stored_inputs(dataflow: Dataflow) -> dict[str, StoredInput]:
         for port, edge in enumerate(node.inputs):
             operator = dataflow.operators.get(node.id)
             if (
-                isinstance(operator, StoringJoin)
+                isinstance(operator, StoresInputs)
                 and not _is_joined(dataflow.plan, edge.node)
                 and (edge.node not in stores or stores[edge.node][0].merging is Merging.UNION)
             ):
@@ -247,6 +243,6 @@ def _by_digest(plan: Plan, stores: Mapping[str, StoredInput]) -> dict[str, Store
 def _is_joined(plan: Plan, id: str) -> bool:
     """Returns whether a node is a join, or filters or projects one."""
     node = plan.by_id[id]
-    while is_conjunctive(node) and not isinstance(node.op, Join):
+    while is_conjunctive(node) and not node.op.is_inner_join:
         node = plan.by_id[node.inputs[0].node]
-    return isinstance(node.op, Join | MultiwayJoin)
+    return node.op.is_inner_join

@@ -11,7 +11,6 @@ from typing import Any
 
 from squall.errors import UsageError
 from squall.plan import Plan
-from squall.plan.operators import MultiwayJoin, Operator
 
 
 @dataclass(frozen=True)
@@ -35,11 +34,6 @@ class NodeMetric:
 
 PlanMetrics = Mapping[str, NodeMetric]
 """Metrics by node id. A node without metrics is left out."""
-
-
-def joins_of(op: Operator) -> tuple[str, ...] | None:
-    """Returns the joins of the plan that an operator stands for, if it is a multiway join."""
-    return op.joins if isinstance(op, MultiwayJoin) else None
 
 
 _HINT = "run the program once more with `--profile-nodes`"

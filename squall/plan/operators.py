@@ -85,6 +85,13 @@ class Traits:
     """What it does at an instant that decides what others do at the next one, as a verb phrase."""
     combines: ClassVar[int | None] = None
     """How many inputs, the first ones, have a row in each combination of a join (None: all). Others are only tested."""
+    is_inner_join: ClassVar[bool] = False
+    """Whether it outputs all combinations of rows that agree on the `join_keys`, and nothing else."""
+
+    @property
+    def joins_replaced(self) -> tuple[str, ...]:
+        """The joins of the logical plan that it stands for, the last one first, if it stands for several."""
+        return ()
 
     @property
     def is_event_time(self) -> bool:
@@ -197,6 +204,8 @@ class Join(_Join):
     on: tuple[tuple[int, int], ...]
     keep: tuple[int, ...]
 
+    is_inner_join = True
+
     def copied(self, widths: Sequence[int]) -> Sequence[int]:
         return self.keep
 
@@ -218,8 +227,12 @@ class MultiwayJoin(Traits):
     joins: tuple[str, ...] = field(default=(), compare=False)
 
     arity = (3, None)
-    keeps_rows = append_only = True
+    keeps_rows = append_only = is_inner_join = True
     whole_rows = False
+
+    @property
+    def joins_replaced(self) -> tuple[str, ...]:
+        return self.joins
 
     @property
     def join_keys(self) -> tuple[tuple[int, ...], ...]:

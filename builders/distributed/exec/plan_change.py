@@ -31,15 +31,15 @@ from squall.builders.distributed.plan.partitioning import Address, producers_of
 from squall.builders.distributed.plan.physical_plan import PhysicalPlan
 from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.operators import make_operator
+from squall.builders.runtime.operators.delta_index import StoresInputs
 from squall.builders.runtime.operators.stateless import StatelessOperator
-from squall.builders.runtime.replanning import CannotReplan, Replanned, StoringJoin, replanned
+from squall.builders.runtime.replanning import CannotReplan, Replanned, replanned
 from squall.builders.runtime.state import compact_deltas
 from squall.builders.runtime.state_statistics import state_statistics
 from squall.builders.runtime.zset import Delta
 from squall.plan import Plan
 from squall.plan.cardinality import Statistics
 from squall.plan.equivalence import RowDigests, is_conjunctive
-from squall.plan.operators import Join, MultiwayJoin
 from squall.process.recursion import deep_recursion
 
 StoredRows = dict[tuple[int, int], list[Delta]]
@@ -88,7 +88,7 @@ def restore_joins(dataflow: Dataflow, ids: Sequence[str], state: StoredRows) -> 
     """Restores the operators of a new dataflow that store the rows of their inputs. ids: the nodes by number."""
     for (number, slot), deltas in sorted(state.items()):
         operator = dataflow.operators.get(ids[number])
-        if isinstance(operator, StoringJoin):
+        if isinstance(operator, StoresInputs):
             operator.restore(slot, deltas)
 
 
@@ -213,7 +213,7 @@ class PlanMove:
         inputs: dict[Address, Sequence[Delta]] = {}
         for id, port in _source_inputs(self.after.plan):
             node = self.after.plan.by_id[id]
-            if isinstance(node.op, Join | MultiwayJoin):
+            if node.op.is_inner_join:
                 inputs[id, port] = producers.rows(node.inputs[port].node)
             else:
                 inputs[id, port] = rows.get((old_nodes[id], port), ())
@@ -243,7 +243,7 @@ class _BufferedProducers:
         if rows is not None:
             return rows
         node = self.plan.by_id[id]
-        if not is_conjunctive(node) or isinstance(node.op, Join):
+        if not is_conjunctive(node) or node.op.is_inner_join:
             raise CannotReplan(f"the rows of `{id}` that wait for their instant are not known")
         step = cast(StatelessOperator, make_operator(node, self.plan)).step
         return step(self.rows(node.inputs[0].node))

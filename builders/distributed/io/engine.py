@@ -26,7 +26,7 @@ from squall.builders.distributed.io.records import (
     reports_in,
 )
 from squall.plan import Plan
-from squall.plan.node_metrics import NodeMetric, joins_of
+from squall.plan.node_metrics import NodeMetric
 from squall.rdf import ALWAYS, FOREVER
 
 _T = TypeVar("_T")
@@ -114,7 +114,9 @@ class NodeMetrics:
         """Returns the metrics by the node's id."""
         seconds = {id: self.micros[id] / 1_000_000 for id in self.micros}
         return {
-            node.id: NodeMetric(rows=self.rows[node.id], seconds=seconds.get(node.id), joins=joins_of(node.op))
+            node.id: NodeMetric(
+                rows=self.rows[node.id], seconds=seconds.get(node.id), joins=node.op.joins_replaced or None
+            )
             for node in self.nodes
             if node.id in self.rows
         }

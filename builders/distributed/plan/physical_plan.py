@@ -42,7 +42,7 @@ from squall.builders.runtime.operators import make_output_operator
 from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.plan import Plan
 from squall.plan.gates import without_gates
-from squall.plan.operators import DerivedStream, MultiwayJoin, Sink, windows_of
+from squall.plan.operators import DerivedStream, Sink, windows_of
 from squall.plan.term_creation import recursive_creations
 
 
@@ -198,9 +198,9 @@ class PhysicalPlan:
                 "in_tasks_of_stages": [stage.number for stage in self.fused_output_stages],
             },
             "multiway_joins": [
-                {"node": node.id, "joins": sorted(node.op.joins), "keys": list(map(list, node.op.on))}
+                {"node": node.id, "joins": sorted(node.op.joins_replaced), "keys": list(map(list, node.op.join_keys))}
                 for node in self.plan.nodes
-                if isinstance(node.op, MultiwayJoin)
+                if node.op.joins_replaced
             ],
             "jobs": [str(job) for job in self.jobs],
         }

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from enum import Enum
 from operator import itemgetter
 
-from squall.builders.runtime.operators.state import expired_keys
+from squall.builders.runtime.operators.state import Stateful, expired_keys
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, consolidate, key_of
 
@@ -31,6 +31,24 @@ class Merging(Enum):
     """A delta that begins where another one of the same weight ends."""
     UNION = "union"
     """Also those that overlap: only the union of their validity counts. All weights are 1."""
+
+
+class StoresInputs(Stateful):
+    """A join that stores the rows of its inputs, each in the slot with the number of the input.
+
+    Attributes:
+        merging: Which deltas of one row are stored as one.
+    """
+
+    merging: Merging
+
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
+        """Stores rows of an input, and returns the rows of the join that they add or retract."""
+        raise NotImplementedError
+
+    def stored(self, port: int) -> Iterator[Delta]:
+        """Yields deltas that add up, from now on, to the rows of an input. Some of them may have expired."""
+        raise NotImplementedError
 
 
 def merge(old: Delta, new: Delta, merging: Merging) -> tuple[Delta, Delta | None] | None:

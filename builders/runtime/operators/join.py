@@ -9,7 +9,7 @@ from typing import Any
 from squall.builders.runtime.intervals import Intervals, TimedCount, changes, count_of, inside, outside, unended, union
 from squall.builders.runtime.operators import stateless
 from squall.builders.runtime.operators.codegen import column_names, compile_source, delta_source
-from squall.builders.runtime.operators.delta_index import DeltaIndex, Merging, cells_outside
+from squall.builders.runtime.operators.delta_index import DeltaIndex, Merging, StoresInputs, cells_outside
 from squall.builders.runtime.operators.state import BufferedBatches, Stateful
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, key_of, with_unit_weights
@@ -95,7 +95,7 @@ def run(deltas, other):
     return compile_source(source, {})
 
 
-class JoinOperator(Stateful):
+class JoinOperator(StoresInputs):
     """Pairs of rows that agree on the key columns.
 
     A side that alone brings rows for a while, such as a stream beside static data, does not index them. If it is
@@ -153,7 +153,6 @@ class JoinOperator(Stateful):
         return joined
 
     def stored(self, port: int) -> Iterator[Delta]:
-        """Yields deltas that add up, from now on, to the rows of an input. Some of them may have expired."""
         yield from self.indexes[port].deltas()
         if port == self.last_port:
             yield from chain.from_iterable(deltas for _, deltas in self.buffered.batches)
@@ -280,7 +279,7 @@ class AntiJoinOperator(Stateful):
         return self.left.size() + max(len(self.covered), len(self.right))
 
 
-class LeftJoinOperator(Stateful):
+class LeftJoinOperator(StoresInputs):
     """The pairs of a join that satisfy the condition, and the left rows at the instants at which they are in no pair.
 
     It combines a `JoinOperator` with an `AntiJoinOperator` of the left rows and the left columns of the pairs.
@@ -297,6 +296,7 @@ class LeftJoinOperator(Stateful):
         tuning: Tuning = DEFAULT_TUNING,
     ) -> None:
         super().__init__()
+        self.merging = merging
         width = widths[0]
         self.join = JoinOperator(ops.Join(op.on, tuple(range(sum(widths)))), widths, append_only, merging, tuning)
         own_columns = tuple((column, column) for column in range(width))
@@ -319,13 +319,7 @@ class LeftJoinOperator(Stateful):
         unmatched += self.anti_join.apply(1, joined)
         return self.pairs(joined) + self.unmatched(unmatched)
 
-    @property
-    def merging(self) -> Merging:
-        """Which deltas of one row are stored as one."""
-        return self.join.merging
-
     def stored(self, port: int) -> Iterator[Delta]:
-        """Yields the same as the method of `JoinOperator`."""
         return self.join.stored(port)
 
     def restore(self, slot: int, deltas: Sequence[Delta]) -> None:

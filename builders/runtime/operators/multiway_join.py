@@ -13,8 +13,15 @@ from itertools import chain
 from typing import Any
 
 from squall.builders.runtime.operators.codegen import column_names, compile_source, delta_source
-from squall.builders.runtime.operators.delta_index import Bucket, Merging, add_further, cells_outside, merge_rows
-from squall.builders.runtime.operators.state import Stateful, expired_keys
+from squall.builders.runtime.operators.delta_index import (
+    Bucket,
+    Merging,
+    StoresInputs,
+    add_further,
+    cells_outside,
+    merge_rows,
+)
+from squall.builders.runtime.operators.state import expired_keys
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, with_unit_weights
 from squall.plan.operators import MultiwayJoin
@@ -23,7 +30,7 @@ Record = list[Any]
 """The first delta of each input with the record's key (None: there is none), and the latest end of all deltas."""
 
 
-class MultiwayJoinOperator(Stateful):
+class MultiwayJoinOperator(StoresInputs):
     """Joins rows of all inputs with equal keys, over the instants at which all are valid.
 
     The inputs are append-only, and all weights are 1.
@@ -92,8 +99,11 @@ class MultiwayJoinOperator(Stateful):
         )
         return joined
 
+    @property
+    def layout(self) -> str:
+        return f"{self.kind} {self.shape}"
+
     def stored(self, port: int) -> Iterator[Delta]:
-        """Yields the same as the method of `JoinOperator`."""
         yield from (record[port] for record in self.records.values() if record[port] is not None)
         for bucket in self.more[port].values():
             yield from bucket.deltas

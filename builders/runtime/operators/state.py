@@ -33,6 +33,11 @@ class Stateful:
     def __init__(self) -> None:
         self.log: dict[int, list[Delta]] | None = None
 
+    @property
+    def layout(self) -> str:
+        """What the state holds: its kind, and what else has to be the same in a run that restores it."""
+        return self.kind
+
     def enable_changelog(self) -> None:
         """Starts to log the changes of the state for `drain_changelog`."""
         self.log = {}
