@@ -149,6 +149,13 @@ def test_an_operator_over_other_columns_reads_them(op: Operator) -> None:
     assert moved.over({3: 0, 2: 1}) == op
 
 
+@pytest.mark.parametrize("op", [op for op in SAMPLES if op.arity == (1, 1) and not op.whole_rows], ids=repr)
+def test_an_operator_that_extends_rows_copies_all_columns(op: Operator) -> None:
+    """Others may copy all columns of a narrow row; none copies all of any row."""
+    copies_all = [tuple(op.copied([width]))[:width] == tuple(range(width)) for width in range(2, 9)]
+    assert op.extends_rows == all(copies_all)
+
+
 @pytest.mark.parametrize(
     ("op", "copied", "unbound"),
     [
@@ -252,6 +259,8 @@ class Marked(Traits):
 @dataclass(frozen=True)
 class Picked(Marked):
     """One that reads a single column, and outputs its value alone."""
+
+    extends_rows = False
 
     def copied(self, widths: Sequence[int]) -> tuple[int, ...]:
         return (self.column,)

@@ -160,12 +160,10 @@ class ColumnPruning(Rewrite):
     def over_other_columns(self, node: Node, op: Operator) -> PrunedRows:
         """Returns the node over the columns that its input still has. It may add its own to these."""
         first, width = self.plan.widths[node.inputs[0].node], self.plan.widths[node.id]
-        wider = first + 1  # an operator that passes its input on would pass on a further column, too
-        adds_columns = tuple(op.copied([wider]))[:wider] == tuple(range(wider))
-        needs_all = is_time_dependent(op) if adds_columns else self.reads_unbound(node)
+        needs_all = is_time_dependent(op) if op.extends_rows else self.reads_unbound(node)
         rows = self.required_input(node, 0) if needs_all else self.rows[node.inputs[0].node]
         new = op.over(rows.places)
-        if not adds_columns:
+        if not op.extends_rows:
             return self.unpruned(node, new, rows.node)
         places = {**rows.places, **{first + added: rows.width + added for added in range(width - first)}}
         return PrunedRows(self.put(node, new, rows.node), rows.width + width - first, places)

@@ -75,6 +75,8 @@ class Traits:
     """Whether it may retract its rows before they expire, even if its inputs do not."""
     whole_rows: ClassVar[bool] = True
     """Whether columns that it neither reads nor copies may count, too."""
+    extends_rows: ClassVar[bool] = True
+    """Whether its rows are rows of its only input, of whatever width, each with further columns behind it or none."""
     counts_rows: ClassVar[bool | None] = None
     """Whether it depends on the multiplicity of input rows. None: only if what is behind it does."""
     append_only: ClassVar[bool] = False
@@ -474,7 +476,7 @@ class Project(Traits):
 
     columns: tuple[int | None, ...]
 
-    whole_rows = False
+    whole_rows = extends_rows = False
 
     def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
         return self.columns
@@ -616,7 +618,7 @@ class Group(Traits):
     keys: tuple[int, ...]
     aggregates: tuple[Aggregate, ...]
 
-    whole_rows = False
+    whole_rows = extends_rows = False
     keeps_rows = retracts = counts_rows = True
     stratified = (None, "groups")
 
@@ -768,7 +770,7 @@ class Construct(Traits):
     reentrant: bool = True
     internal: bool = False
 
-    whole_rows = False
+    whole_rows = extends_rows = False
     counts_rows = False
 
     def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
@@ -798,7 +800,7 @@ class Select(Traits):
     order: tuple[tuple[Expression, bool], ...] = ()
     ask: bool = False
 
-    whole_rows = False
+    whole_rows = extends_rows = False
     counts_rows = True
 
     @property
