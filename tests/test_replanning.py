@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 import squall
 from squall.builders.local import adaptation
 from squall.builders.local.job import IteratorJob
+from squall.builders.runtime.dataflow import Dataflow
+from squall.builders.runtime.replanning import stored_inputs
 from squall.builders.runtime.state_statistics import state_statistics
 from squall.builders.runtime.tuning import Tuning
 from squall.contracts import Options, Output, PlanChange, Replanning
@@ -25,7 +27,7 @@ from squall.observe.progress import Tally, summary
 from squall.plan import Plan
 from squall.plan.cardinality import Counts, Statistics
 from squall.plan.equivalence import equivalent_nodes
-from squall.plan.operators import Join, Match, is_stateful
+from squall.plan.operators import Distinct, Filter, Join, Match, is_stateful
 from squall.rdf import ALWAYS, Event, Term, Triple, iri, term
 from squall.streams import Sources
 from squall.testing import assert_as_oracle
@@ -534,3 +536,14 @@ def test_what_cannot_adapt_says_so(squall: Squall, tmp_path: Path, options: tupl
     )
     assert code == 2
     assert message in messages
+
+
+def test_rows_of_joins_are_not_read_where_other_joins_store_them() -> None:
+    """Neither those that a filter lets through: a sample of them would say nothing of what is joined."""
+    query = "PREFIX : <http://example.org/> SELECT * { ?x :p ?y . ?y :q ?z . FILTER(?x != ?z) ?z :r ?w . ?w :p ?v }"
+    plan = squall.plan(squall.compile(query, lexer="sparql"))
+    filters = {node.id for node in plan.nodes if isinstance(node.op, Filter)}
+    read = {edge.node for node in plan.nodes if isinstance(node.op, Join) for edge in node.inputs}
+    assert filters & read
+    sets = {node.id for node in plan.nodes if isinstance(node.op, Distinct)}
+    assert stored_inputs(Dataflow(plan)).keys() == sets
