@@ -22,7 +22,7 @@ from squall.rdf import Columns, Event, Term
 from squall.reasoning.schema import Schema
 from tests import conformance
 from tests.bench import __main__ as bench
-from tests.bench import codes, data, instructions, ours, peers, report, sweep, waves
+from tests.bench import codes, data, instructions, lars, ours, peers, report, sweep, waves
 from tests.bench.child import digest, prepare, waits
 from tests.bench.data import u
 from tests.bench.entailment import facts
@@ -489,6 +489,13 @@ def test_the_queries_of_strider_are_measured_window_by_window(
     assert [(row[1].strip(), row[2].strip(), int(row[9])) for row in rows] == [
         ("Q4", "stable", 30), ("Q4", "unstable", 30)
     ]  # fmt: skip
+
+
+def test_lars_programs_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    lars.main(["--triples", "800", "--repeat", "1", "--program", "Q1", "--builder", "iterator"])
+    (row,) = [line.split("|") for line in capsys.readouterr().out.splitlines()[2:]]
+    kinds = [line.split()[3] for line in data.sensors(800)]
+    assert (row[1].strip(), int(row[-2])) == ("Q1", kinds.count(data.s("SensorOutput")))
 
 
 def test_a_sweep_compares_planners(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
