@@ -1,9 +1,10 @@
 """The daemon process that forks Spark's Python workers, in a session of our own: it makes them start faster.
 
-Spark has workers import PySpark from the zip file that comes with it, so that each process compiles it anew. If the
-same PySpark is installed beside it as files, the daemon uses these. It imports what squall's workers need before it
-forks them, except what starts threads, as PyArrow does. (This module is not in the package `squall.builders.spark`,
-which loads everything that a driver needs.)
+Spark has workers import PySpark from the zip file that comes with it, so that each process compiles it anew. It also
+puts a Java archive on their import path, whose directory each task reads again. If the same PySpark is installed beside
+them as files, the daemon uses these. It imports what squall's workers need before it forks them, except what starts
+threads, as PyArrow does. (This module is not in the package `squall.builders.spark`, which loads all that a driver
+needs.)
 """
 
 from __future__ import annotations
@@ -12,24 +13,42 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
 
-def without_archives(path: list[str]) -> list[str]:
-    """Removes from an import path the zip files whose contents another entry has as files."""
-    return [entry for entry in path if not (entry.endswith(".zip") and str(_above(entry)) in path)]
+def archives(path: Sequence[str]) -> list[str]:
+    """Returns the archives of an import path whose Python modules another entry has as files."""
+    return [entry for entry in path if entry.endswith((".zip", ".jar")) and str(_above(entry)) in path]
 
 
 def _above(archive: str) -> Path | None:
-    """Returns the folder that holds the PySpark to which a zip file belongs: pyspark/python/lib/pyspark.zip."""
-    *_, folder = Path(archive).parents[:3]
-    return folder.parent if folder.name == "pyspark" and (folder / "__init__.py").exists() else None
+    """Returns the folder that holds the PySpark to which an archive belongs: pyspark/python/lib/pyspark.zip, or
+    pyspark/jars/spark-core.jar.
+    """
+    folders = (folder for folder in Path(archive).parents[:3] if (folder / "__init__.py").exists())
+    return next((folder.parent for folder in folders if folder.name == "pyspark"), None)
 
 
-sys.path[:] = without_archives(sys.path)
+def forget(entries: Sequence[str]) -> None:
+    """Removes entries from the import path, with the importers that read them and the packages that have been found
+    there.
+
+    An importer of an archive reads its whole directory whenever caches are invalidated, which a worker does for each
+    task.
+    """
+    sys.path[:] = [entry for entry in sys.path if entry not in entries]
+    for name, module in list(sys.modules.items()):
+        places = list(getattr(module, "__path__", ()))
+        if places and all(place.startswith(tuple(entries)) for place in places):
+            del sys.modules[name]
+    for place in [place for place in sys.path_importer_cache if place.startswith(tuple(entries))]:
+        del sys.path_importer_cache[place]
+
+
+forget(archives(sys.path))
 
 from pyspark import daemon  # noqa: E402
 

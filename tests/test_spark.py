@@ -459,11 +459,14 @@ def test_workers_take_the_files_of_pyspark_and_not_its_archive() -> None:
     from squall.builders.spark.workers import by_workers
 
     def step(batches: Iterator[Any]) -> Iterator[Any]:
-        files = str((sys.modules["pyspark.worker"].__file__, sys.modules["py4j"].__file__))
-        return constant_step([Record(STATE_HANDLE, 0, 0, 0, 0, files, 0, 0, 0)])(batches)
+        files = [sys.modules["pyspark.worker"].__file__, sys.modules["py4j"].__file__]
+        importers = [str(place) for place in sys.path_importer_cache if "pyspark" in str(place)]
+        return constant_step([Record(STATE_HANDLE, 0, 0, 0, 0, str([*files, *sys.path, *importers]), 0, 0, 0)])(batches)
 
     (rows,) = by_workers(session().range(0, 1, 1, 1), step).collect()
-    assert ".zip" not in rows["row"]
+    assert "site-packages" in rows["row"]
+    assert "pyspark.zip" not in rows["row"]
+    assert ".jar" not in rows["row"], "each task would read its directory, when it invalidates the caches of importers"
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the number of threads is unknown")

@@ -17,17 +17,24 @@ from squall.plan import operators as ops
 from squall.rdf import ALWAYS
 
 
-def _store(key: Sequence[int]) -> Callable[..., Any]:
+def _store(key: Sequence[int], merging: Merging) -> Callable[..., Any]:
     """Returns the function that stores deltas under their key and returns those, or the parts of them, that are new."""
+    appended = """\
+  elif k in more and more[k].deltas[-1][-2] <= x[-2]:
+   more[k].deltas.append(x)
+   if x[-1] < 0:
+    index.add_retraction(k)
+"""
     source = f"""\
 def run(deltas, index):
  index.stored += len(deltas)
- first = index.first
+ first, more = index.first, index.more
  changes = []
  for x in deltas:
   k = {_key([f"x[{column}]" for column in key])}
   if k not in first:
    first[k] = x
+{appended if merging is Merging.NEVER else ""}\
   elif (part := index.add(k, x)) is not x:
    changes.append((x, part))
  return replaced(deltas, changes) if changes else deltas
@@ -127,7 +134,7 @@ class JoinOperator(StoresInputs):
             DeltaIndex(cells_outside(key, width), merging, tuning)
             for key, width in zip(key_columns, widths, strict=True)
         )
-        self.stores = tuple(map(_store, key_columns))
+        self.stores = tuple(_store(key, merging) for key in key_columns)
         self.probes = (probe(op, widths, 0), probe(op, widths, 1))
         self.buffered = BufferedBatches(tuning)
         """Rows of the side that brought some last, which are in no index yet."""
