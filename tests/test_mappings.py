@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squall.errors import SquallError, single_errors
-from squall.rdf import Columns, Quad, Triple
+from squall.rdf import Columns
 from squall.streams.formats.records import RecordDecoder
 from squall.streams.mappings import rml, short_form
 from squall.streams.mappings.by_column import column_evaluator
-from squall.streams.mappings.evaluation import Number, UnusableRecord, evaluator_of
+from squall.streams.mappings.evaluation import Evaluator, Number, Statements, UnusableRecord
 from squall.streams.mappings.model import Mapping, Records
 from squall.streams.mappings.paths import steps_of
 from tests import mapping_strategies as naive
@@ -25,9 +25,9 @@ def short(text: str) -> Mapping:
     return short_form.read(f"PREFIX ex: <{E}>\n{text}", "m.map")
 
 
-def mapped(mapping: Mapping, record: Any) -> list[tuple[int | None, Triple | Quad]]:
+def mapped(mapping: Mapping, record: Any) -> Statements:
     value = json.loads(json.dumps(record), parse_float=Number)
-    return evaluator_of(mapping).statements(value)
+    return Evaluator(mapping).statements(value)
 
 
 @given(st.data())

@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import Any, NoReturn, cast
 
 from squall.errors import SquallError, single_errors
-from squall.rdf import Columns, Event, Quad, Triple
+from squall.rdf import Columns, Event, Fact, Quad, Triple
 from squall.streams.dead_letters import excerpt
 from squall.streams.formats import Bad, Malformed
 from squall.streams.mappings.by_column import (
@@ -28,7 +28,7 @@ from squall.streams.mappings.by_column import (
     row_columns,
 )
 from squall.streams.mappings.columns import check_columns
-from squall.streams.mappings.evaluation import Evaluator, Number, Statements, UnusableRecord, evaluator_of
+from squall.streams.mappings.evaluation import Facts, Number, RecordEvaluator, UnusableRecord, evaluator_of
 from squall.streams.mappings.model import Records
 
 Row = tuple[int, list[str] | str, str]
@@ -57,7 +57,7 @@ class RecordDecoder:
         """
         self.columns = records.columns
         self.count = 0
-        self._evaluator: Evaluator = evaluator_of(records.mapping)
+        self._evaluator: RecordEvaluator = evaluator_of(records.mapping)
         self._by_column = column_evaluator(records.mapping)
         self._records = records
         self._separator = records.separator
@@ -199,8 +199,8 @@ class RecordDecoder:
             parts: The parts of a document, each with its index in front.
             value_of: Returns the record of a part. It raises UnusableRecord.
         """
-        statements: Statements = []
-        results: list[Statements] = []
+        statements: Facts = []
+        results: list[Facts] = []
         bad: list[Bad] = []
         of_record, own = self._evaluator.statements, self._own
         for part in parts:
@@ -218,7 +218,7 @@ class RecordDecoder:
         self.count = sum(map(len, results))
         return self._grouped(results), bad
 
-    def _grouped(self, results: list[Statements]) -> Sequence[Event]:
+    def _grouped(self, results: list[Facts]) -> Sequence[Event]:
         """Returns the events of records: one for each run of equal times and graphs in a record; or as columns, if they
         are triples in the order of time."""
         if (columns := self._columns(results)) is not None:
@@ -228,11 +228,11 @@ class RecordDecoder:
             for time, run in groupby(statements, key=itemgetter(0)):
                 moment = self._time if time is None else time
                 for graph, pairs in groupby(run, key=_graph):
-                    facts = tuple(pair[1] if type(pair[1]) is Triple else Triple(*pair[1][:3]) for pair in pairs)
+                    facts = tuple(_without_graph(pair[1]) for pair in pairs)
                     events.append(Event(moment, facts, self._stream, graph=graph))
         return events
 
-    def _columns(self, results: list[Statements]) -> Columns | None:
+    def _columns(self, results: list[Facts]) -> Columns | None:
         """Returns the triples of records as columns; None if there are none, quads, or others than in order."""
         pairs = list(chain.from_iterable(results))
         if not pairs:
@@ -250,7 +250,11 @@ def row_text(record: Mapping[str, Any]) -> str:
     return json.dumps(record, ensure_ascii=False, default=str)
 
 
-def _graph(pair: tuple[int | None, Triple | Quad]) -> str:
+def _without_graph(fact: Fact | Quad) -> Fact:
+    return Triple(*fact[:3]) if isinstance(fact, Quad) else fact
+
+
+def _graph(pair: tuple[int | None, Fact | Quad]) -> str:
     return pair[1].graph if type(pair[1]) is Quad else ""
 
 

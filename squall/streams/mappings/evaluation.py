@@ -16,16 +16,17 @@ from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Decimal
 from functools import lru_cache
 from math import isinf
-from typing import Any
+from typing import Any, Protocol
 
 from squall.functions.values import double, is_well_formed
-from squall.rdf import ALWAYS, FOREVER, XSD, Quad, Term, Triple, literal
+from squall.rdf import ALWAYS, FOREVER, XSD, Fact, Quad, Term, Triple, literal
 from squall.rdf.iris import is_absolute
 from squall.streams.formats.timestamps import time_of
 from squall.streams.mappings.model import (
     Condition,
     Constant,
     Mapping,
+    OutputMapping,
     Path,
     Reference,
     Rule,
@@ -41,6 +42,8 @@ Items = list[Any]
 """The current item of each level; the first is the record."""
 Statements = list[tuple[int | None, Triple | Quad]]
 """The statements of a record with their times (integer ms); None: that of the source."""
+Facts = Sequence[tuple[int | None, Fact | Quad]]
+"""The facts of a record, likewise."""
 Make = Callable[[Items], Term | None]
 """Makes a term of the current items; None: a reference has no value."""
 
@@ -177,9 +180,20 @@ class Evaluator:
         return self._numbers[key]
 
 
+class RecordEvaluator(Protocol):
+    """What makes statements of records."""
+
+    def statements(self, record: Any, own: str = "") -> Facts:
+        """Returns the statements of a record, as `Evaluator` does, or its facts."""
+
+
 @lru_cache(_CACHED_MAPPINGS)
-def evaluator_of(mapping: Mapping) -> Evaluator:
+def evaluator_of(mapping: Mapping) -> RecordEvaluator:
     """Returns the evaluator of a mapping."""
+    if isinstance(mapping, OutputMapping):
+        from squall.streams.mappings.outputs import OutputEvaluator  # most runs read no outputs
+
+        return OutputEvaluator()
     return Evaluator(mapping)
 
 

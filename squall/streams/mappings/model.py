@@ -198,6 +198,19 @@ class Mapping:
 
 
 @dataclass(frozen=True)
+class OutputMapping(Mapping):
+    """The mapping of lines that the format ``ndjson`` has written (`squall.streams.mappings.outputs`)."""
+
+    @property
+    def is_timed(self) -> bool:
+        return True
+
+    @property
+    def has_graphs(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
 class Records:
     """How the records of a source are read. It is the same in all processes of a run.
 

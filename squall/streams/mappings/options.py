@@ -14,6 +14,8 @@ from squall.streams.formats.compression import errors
 from squall.streams.formats.reading import ReadProgress, seekable
 from squall.streams.mappings.columns import check_columns
 from squall.streams.mappings.model import Mapping, Records, path_text, with_time
+from squall.streams.mappings.outputs import NAME as OUTPUTS_NAME
+from squall.streams.mappings.outputs import OUTPUTS
 from squall.streams.mappings.paths import Steps, steps_of
 from squall.streams.sources.byte_streams import open_file
 
@@ -71,6 +73,9 @@ def records_of(address: Address, formats: Collection[str]) -> Records | None:
         raise UsageError(
             f"`{address.text}` has CSV and records of other formats, which have no mapping in common", hint=hint
         )
+    if name == OUTPUTS_NAME and kinds != {"ndjson"}:
+        message = f"`map={name}` in `{address.text}` is for lines that squall has written as `ndjson`"
+        raise UsageError(message, hint=f"read these, or name a file of this name by `map=./{name}`")
     mapping = _timed(load(name, is_csv if kinds else None), address, is_csv)
     if is_csv:
         _check_is_flat(mapping, name)
@@ -126,6 +131,8 @@ def load(name: str, is_csv: bool | None = None) -> Mapping:
         LexerError: The mapping is malformed.
         Errors: It has several errors.
     """
+    if name == OUTPUTS_NAME:
+        return OUTPUTS
     place = parse(name, "stdin")
     if place.scheme != "file":
         raise UsageError(f"the mapping `{name}` is no file", hint="write `map=FILE`")
