@@ -125,7 +125,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self.instants = list(instants.values())
         """The evaluation instants of rstream outputs."""
         division = InputDivision(tuning.first_join_part, counts_all=memory_limit is not None)
-        divided = (id for id in self.operators if memory_limit is not None or plan.by_id[id].op.is_inner_join)
+        divided = _joins(plan, self.operators) if memory_limit is None else self.operators
         self.divisions = {**dict.fromkeys(divided, division), **self.creation_limits.by_node}
         """How the inputs of nodes are divided that may make many rows of few."""
         stateful = {id: op for id, op in self.operators.items() if isinstance(op, Stateful)}
@@ -358,6 +358,11 @@ def _timed_operators(operators: Mapping[str, Operator]) -> dict[str, TimedOperat
     """Returns the nodes inside the plan that have work when time passes."""
     inner = ((id, op) for id, op in operators.items() if not isinstance(op, OutputOperator | UpdateOperator))
     return {id: op for id, op in inner if isinstance(op, TimedOperator)}
+
+
+def _joins(plan: Plan, ids: Iterable[str]) -> Iterator[str]:
+    """Yields the nodes that are inner joins."""
+    return (id for id in ids if plan.by_id[id].op.is_inner_join)
 
 
 def _evaluation_instants(operators: Mapping[str, Operator]) -> Iterator[tuple[str, ReportSchedule]]:

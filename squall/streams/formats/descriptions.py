@@ -21,7 +21,7 @@ DESCRIPTIONS = {
     "trig-messages": "RDF Messages of TriG",
     "jelly-messages": "RDF Messages in Jelly, with times",
     "json": "JSON documents, each a record, with a mapping",
-    "ndjson": "a JSON object on each line, for each output; as a source records, with a mapping (`map=outputs`: what was written)",
+    "ndjson": "a JSON object on each line, for each output; as a source records, with a mapping",
     "ndjson-evaluations": "a JSON object on each line, for each evaluation with all its answers",
     "ndjson-values": "a flat JSON object on each line, for each output: numbers, truth values and texts",
     "csv": "comma-separated plain values: the time, the rule and a column for each variable; as a source rows, mapped",

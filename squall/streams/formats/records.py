@@ -29,7 +29,8 @@ from squall.streams.mappings.by_column import (
 )
 from squall.streams.mappings.columns import check_columns
 from squall.streams.mappings.evaluation import Facts, Number, RecordEvaluator, UnusableRecord, evaluator_of
-from squall.streams.mappings.model import Records
+from squall.streams.mappings.model import OutputMapping, Records
+from squall.streams.mappings.outputs import OutputEvaluator
 
 Row = tuple[int, list[str] | str, str]
 """The index of a row's first line in its block; its values, or why it cannot be read; its text."""
@@ -57,7 +58,9 @@ class RecordDecoder:
         """
         self.columns = records.columns
         self.count = 0
-        self._evaluator: RecordEvaluator = evaluator_of(records.mapping)
+        self._evaluator: RecordEvaluator = (
+            OutputEvaluator() if isinstance(records.mapping, OutputMapping) else evaluator_of(records.mapping)
+        )
         self._by_column = column_evaluator(records.mapping)
         self._records = records
         self._separator = records.separator

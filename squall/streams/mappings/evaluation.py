@@ -26,7 +26,6 @@ from squall.streams.mappings.model import (
     Condition,
     Constant,
     Mapping,
-    OutputMapping,
     Path,
     Reference,
     Rule,
@@ -188,12 +187,8 @@ class RecordEvaluator(Protocol):
 
 
 @lru_cache(_CACHED_MAPPINGS)
-def evaluator_of(mapping: Mapping) -> RecordEvaluator:
+def evaluator_of(mapping: Mapping) -> Evaluator:
     """Returns the evaluator of a mapping."""
-    if isinstance(mapping, OutputMapping):
-        from squall.streams.mappings.outputs import OutputEvaluator  # most runs read no outputs
-
-        return OutputEvaluator()
     return Evaluator(mapping)
 
 
