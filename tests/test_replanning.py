@@ -17,6 +17,7 @@ import squall
 from squall.builders.local import adaptation
 from squall.builders.local.job import IteratorJob
 from squall.builders.runtime.dataflow import Dataflow
+from squall.builders.runtime.plan_choice import PlanChoice
 from squall.builders.runtime.replanning import stored_inputs
 from squall.builders.runtime.state_statistics import state_statistics
 from squall.builders.runtime.tuning import Tuning
@@ -274,6 +275,25 @@ def test_a_stable_stream_keeps_its_plan() -> None:
     outputs = Counter(job.run(in_pieces(events)))
     assert outputs == Counter(squall.run(squall.plan(system), events))
     assert len(job.plan_changes) <= 1  # the plan that it begins with knows nothing of the data
+
+
+@pytest.mark.parametrize("confirmations", [1, 2, 3])
+@pytest.mark.parametrize("gains", [(1.0,), (9.0,), (9.0, 1.0), (9.0, 9.0, 1.0, 1.0)])
+def test_looks_take_no_more_than_their_share(gains: Sequence[float], confirmations: int) -> None:
+    now = looked = 0.0
+    share = 0.02
+    choice = PlanChoice(Replanning(1, confirmations=confirmations, max_share=share), lambda: now)
+    looks = 0
+    for _ in range(40_000):
+        now += 0.25
+        if not choice.is_due(1):
+            continue
+        with choice.timed():
+            now += 1.5
+            choice.is_confirmed(gains[looks % len(gains)])
+        looks += 1
+        looked += 1.5
+    assert 0.9 * share < looked / now <= 1.1 * share
 
 
 def test_the_statistics_are_those_of_what_is_stored() -> None:

@@ -30,6 +30,8 @@ class PlanChoice:
         self._statements = 0
         self._better = 0
         """How many times in a row another plan was better."""
+        self._looked = 0.0
+        """The seconds that looks have taken since the last pause."""
         self._pause_until = 0.0
 
     @property
@@ -65,8 +67,10 @@ class PlanChoice:
         with deep_recursion():
             yield
         after = self.clock()
+        self._looked += after - before
         if not self._better:  # a better plan is confirmed soon
-            self._pause_until = after + (after - before) / (self.replanning or Replanning()).max_share
+            self._pause_until = after + self._looked / (self.replanning or Replanning()).max_share
+            self._looked = 0.0
 
 
 def check_replaceable(plan: Plan, options: Options) -> None:
