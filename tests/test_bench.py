@@ -16,6 +16,7 @@ from unittest.mock import patch
 import pytest
 
 import squall
+from squall.builders.local import adaptation
 from squall.builders.local.event_loop import EventLoop
 from squall.model import System, rules
 from squall.rdf import Columns, Event, Term
@@ -56,6 +57,16 @@ def test_data_of_one_size_begin_those_of_a_larger_one() -> None:
 def test_instructions_are_counted_of_works_that_there_are() -> None:
     assert {*instructions.SIZES} <= {*WORKS}
     assert 0 < instructions.evaluate("q3", 2000) == instructions.evaluate("q3", 2000, construction=True)
+
+
+def test_instructions_are_counted_of_runs_that_look_for_better_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+    choose = adaptation.plan_for
+    monkeypatch.setattr(adaptation, "plan_for", lambda *given: looks.append(given) or choose(*given))
+    assert instructions.evaluate("q3", 8000) == instructions.evaluate("q3", 8000, adapt=True)
+    assert looks
+    with pytest.raises(SystemExit, match="--adapt"):
+        instructions.main(["q3", "--adapt", "--construction"])
 
 
 # -- engines -----------------------------------------------------------------------------------------------------------
