@@ -221,7 +221,7 @@ def step(*joinables: Any) -> Step:
 
 def in_sequence(within: int | None = None, **parts: Any) -> System:
     """Returns a query for a :p and a later :q."""
-    helpers, match = compiled(Within(Seq(step(P), step(Q), **parts), within), "q")
+    helpers, match = compiled(Within(Seq(step(P), step(Q), **parts), within))
     query = System("q", (), (match,), consequences=(ALL,), reentrant=False)
     return System(subsystems=(*helpers, query), output="rstream")
 
@@ -231,14 +231,14 @@ def in_iteration(within: int | None = None, least: int = 2, most: int | None = N
     pattern = Iterated(
         step(P), least, most, (X,), None, False, (Measure(Z, "COUNT"), Measure(Variable("w"), "LAST", Y))
     )
-    helpers, match = compiled(Within(pattern, within), "q")
+    helpers, match = compiled(Within(pattern, within))
     query = System("q", (), (match,), consequences=(Select((X, Z, Variable("w"))),), reentrant=False)
     return System(subsystems=(*helpers, query), output="rstream")
 
 
 def in_consumption(within: int | None = None, keys: tuple[Variable, ...] | None = None) -> System:
     """Returns a query for each :p, and the first :q of its object that no other match has."""
-    helpers, match = compiled(Consumed(Within(Seq(step(P), step(Q), "each"), within), keys), "q")
+    helpers, match = compiled(Consumed(Within(Seq(step(P), step(Q), "each"), within), keys))
     query = System("q", (), (match,), consequences=(ALL,), reentrant=False)
     return System(subsystems=(*helpers, query), output="rstream")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import combinations_with_replacement, product
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -19,10 +21,12 @@ from squall.lexers.sparql import tree as q
 from squall.model import Call, Expression, System, Variable, rules, visible, with_windows
 from squall.model.windows import ElementWindow
 from squall.rdf import Event, Solution, Triple, iri
+from squall.testing import assert_as_oracle
 from squall.testing.streams import stream
 from squall.translators.sparql import calls, step_times
 from squall.translators.sparql.state import Notes, State
 from squall.translators.sparql.time_patterns import end_of, start_of
+from tests import in_memory
 from tests.laws import examples_of
 
 PREFIX = "PREFIX : <http://example.org/>\n"
@@ -414,6 +418,85 @@ def test_a_stream_of_matches_is_read_by_another_query(planner: str) -> None:
     facts = [(output.time, output.fact) for output in squall.run(squall.plan(system, planner), S)]
     solutions = [(time, tuple(map(_short, fact.values))) for time, fact in facts if isinstance(fact, Solution)]
     assert solutions == [(5, ("a1", "b2"))]
+
+
+@pytest.mark.parametrize("planner", ["rete", "greedy"])
+def test_what_an_update_deletes_has_occurred(planner: str) -> None:
+    query = f"{PREFIX} SELECT ?a ?b {{ {{ ?a a :A }} SEQ {{ ?b a :B }} WITHIN 9ms }}"
+    update = f"{PREFIX} DELETE {{ ?a a :A }} INSERT {{ :next a :B }} WHERE {{ ?a a :A }}"
+    parts = [squall.compile(query, lexer="ctsparql"), squall.compile(update, lexer="sparql", window="ELEMENT")]
+    system = System(subsystems=tuple(parts))
+    events = stream("1 :a1 a :A\n4 :a2 a :A\n6 :b2 a :B\n")
+    plan = squall.plan(system, planner)
+    outputs = list(squall.run(plan, events))
+    times = [output.time for output in outputs if isinstance(output.fact, Solution)]
+    assert times == [2, 5], "what is inserted occurs, behind what has been deleted since"
+    assert_as_oracle(system, outputs, events)
+    assert Counter(in_memory.run(plan, [[event] for event in events])) == Counter(outputs)
+
+
+@pytest.mark.parametrize("planner", ["rete", "greedy"])
+def test_queries_of_one_name_have_streams_of_their_own(planner: str) -> None:
+    """Matches of one query are none of another one, whatever they are called; equal parts are evaluated once."""
+    part = "{ { ?a :p ?x } AND { ?a :q ?y } WITHIN 5ms }"
+    queries = [compiled(f"SELECT ?a {{ {part} SEQ {{ ?b a :{name} }} WITHIN 9ms }}") for name in "BC"]
+    system = System(subsystems=tuple(queries))
+    plan = squall.plan(system, planner)
+    events = stream("1 :s :p 1\n2 :s :q 1\n4 :s a :B\n6 :s a :C\n")
+    assert sorted(output.time for output in squall.run(plan, events)) == [4, 6]
+    shared = [len({rule.stream for rule in rules(query) if rule.internal}) for query in (system, *queries)]
+    assert shared == [7, 5, 5], "the two steps of the part, and the part"
+
+
+def test_a_step_with_entailment_is_none_without(tmp_path: Path) -> None:
+    schema = tmp_path / "schema.ttl"
+    schema.write_text(
+        "<http://example.org/C> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <http://example.org/B> .\n"
+    )
+    text = "SELECT ?a { { ?a a :B } SEQ { ?b :p ?x } }"
+    programs = [(f"# pragma entailment rhodf\n{PREFIX}{text}", "entailed"), (f"{PREFIX}{text}", "plain")]
+    files = []
+    for program, name in programs:
+        files.append(tmp_path / f"{name}.ctsparql")
+        files[-1].write_text(program)
+    system = squall.compile(*files, schema=[schema])
+    outputs = squall.run(squall.plan(system), stream("1 :s a :C\n3 :s :p 1\n"))
+    assert [(output.rule, output.time) for output in outputs] == [("entailed", 3)]
+
+
+COUNTS = {
+    "ctsparql": "SELECT (COUNT(*) AS ?n) (MAX(?x) AS ?m) { { ?a :p ?x } EACH SEQ { ?b :q ?y } WITHIN 5ms }",
+    "epsparql": "SELECT (COUNT(*) AS ?n) (MAX(?x) AS ?m) { ?a :p ?x } SEQ { ?b :q ?y } FILTER(getDURATION() <= 5)",
+    "cqels": """SELECT (COUNT(*) AS ?n) (MAX(?x) AS ?m) FROM STREAM :s [RANGE 6ms]
+        WHERE { ?a :p ?x . ?b :q ?y FILTER(SEQ(?a ; ?b)) }""",
+    "rspql": """REGISTER RSTREAM :out AS SELECT (COUNT(*) AS ?n) (MAX(?x) AS ?m)
+        WHERE { EVENT ?e ON :s { ?a :p ?x } EVENT ?f ON :s { ?b :q ?y } MATCH ?e SEQ ?f WITHIN 5ms }""",
+}
+
+
+@pytest.mark.parametrize("planner", ["rete", "greedy"])
+@pytest.mark.parametrize("lexer", COUNTS)
+def test_aggregates_have_a_row_where_a_match_ends(lexer: str, planner: str) -> None:
+    events = stream("1 @:s :a1 :p 1\n2 @:s :a2 :p 3\n4 @:s :b1 :q 1\n5 @:s :c :r 1\n7 @:s :b2 :q 2\n60 @:s :b3 :q 2\n")
+    system = squall.compile(PREFIX + COUNTS[lexer], lexer=lexer)
+    outputs = list(squall.run(squall.plan(system, planner), events, of=Solution))
+    rows = [(output.time, tuple(map(_short, output.fact.values))) for output in outputs]
+    assert rows == [(4, ("2", "3")), (7, ("1", "3"))]
+    assert_as_oracle(system, outputs, events)
+
+
+@pytest.mark.parametrize("output", ["rstream", "istream", "dstream", "changes"])
+@pytest.mark.parametrize("report", [None, "change", "nonempty"])
+def test_an_output_of_the_run_is_that_of_the_matches(output: str, report: str | None) -> None:
+    """Occurrences are events of the program's own streams, whatever is output of the answer, and whenever."""
+    text = f"{PREFIX}SELECT ?x ?y {{ {{ {{ ?a :p ?x }} AND {{ ?a :q ?z }} }} SEQ {{ ?b :q ?y }} WITHIN 9ms }}"
+    system = squall.compile(text, lexer="ctsparql", output=output, report=report)
+    events = stream("1 :a :p 1\n2 :a :p 1\n2 :a :q 1\n3 :a :q 1\n5 :b :q 2\n")
+    outputs = list(squall.run(squall.plan(system), events, of=Solution))
+    pairs = {"rstream": [(3, 2), (5, 2)], "istream": [(3, 2), (5, 2)], "dstream": [(4, 2), (6, 2)]}
+    expected = pairs.get(output, [(3, 2), (4, 2), (5, 2), (6, 2)])
+    assert sorted(Counter(output.time for output in outputs).items()) == expected
+    assert_as_oracle(system, outputs, events)
 
 
 def test_rules_derive_what_steps_read() -> None:

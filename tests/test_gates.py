@@ -23,7 +23,7 @@ from squall.plan.node_metrics import NodeMetric
 from squall.plan.operators import Gate, Match
 from squall.planners import greedy, rete
 from squall.planners.passes.gate_steps import gate_steps
-from squall.rdf import ALWAYS, FOREVER, Event, Triple, iri
+from squall.rdf import ALWAYS, FOREVER, Event, Solution, Triple, iri
 from squall.testing.check import assert_as_oracle
 from tests import in_memory
 from tests.laws import PLANNERS, examples, hold_with_outputs, on_engines
@@ -142,28 +142,69 @@ def test_explain_says_which_steps_wait() -> None:
     assert "gate, open while a row of input 2 with $1 = $0 holds" in text
 
 
-@pytest.mark.parametrize("builder", ["spark", "beam"])
-def test_engines_run_without_gates_and_say_so(builder: str) -> None:
-    pytest.importorskip({"spark": "pyspark", "beam": "apache_beam"}[builder])
+def keyless(plan: Plan) -> tuple[str, ...]:
+    """Returns the gates without a key."""
+    return tuple(node.id for node in plan.nodes if isinstance(node.op, Gate) and not node.op.on)
+
+
+def test_stages_have_the_gates_with_a_key_and_say_so() -> None:
+    pytest.importorskip("pyspark")
     plan = planned(query(f"{{ ?x :a ?w }} SEQ {JOIN} WITHIN 10ms"), "rete")
-    job = squall.build(plan, builder)
+    (unused,) = keyless(plan)
+    (used,) = {*gates_of(plan)} - {unused}
+    job = squall.build(plan, "spark")
     described = job.describe()  # type: ignore[attr-defined]
-    note = f"gates are not used, so that each step is evaluated at each instant: {', '.join(gates_of(plan))}"
+    note = f"gates without a key are not used, since one task would have all their rows: {unused}"
     assert note in described.splitlines()
-    assert "gate-" not in described.replace(note, "")
-    assert job.as_data()["unused_gates"] == list(gates_of(plan))  # type: ignore[attr-defined]
+    assert f"{used} grouped by" in described
+    assert unused not in described.replace(note, "")
+    assert job.as_data()["unused_gates"] == [unused]  # type: ignore[attr-defined]
     assert not gates_of(without_gates(plan))
+    assert gates_of(without_gates(plan, with_key=False)) == (used,)
 
 
-def test_no_physical_plan_has_gates() -> None:
-    """Engines of users do not know of them."""
+SESSIONS = """PREFIX : <http://example.org/>
+SELECT ?x (COUNT(*) AS ?n) FROM STREAM <urn:s> [SESSION 3ms BY SUBJECT] WHERE { ?x :a ?w } GROUP BY ?x
+"""
+
+
+def with_sessions(system: System) -> System:
+    """Returns a program of which an instant decides the next one, so that one task runs it as a whole."""
+    return System(subsystems=(system, squall.compile(SESSIONS, lexer="csparql")))
+
+
+def matches(outputs: Iterable[Output]) -> list[Output]:
+    """Returns the outputs of the pattern over time."""
+    return [output for output in outputs if isinstance(output.fact, Solution) and "n" not in output.fact.names]
+
+
+def test_a_task_that_runs_a_plan_as_a_whole_has_its_gates() -> None:
+    plan = planned(with_sessions(query(f"{{ ?x :a ?w }} SEQ {JOIN} WITHIN 10ms")), "rete")
+    assert len(gates_of(plan)) == 2
+    for physical in (physical_plan(plan), physical_plan(plan, in_one_job=True)):
+        assert physical.strategy.division == "single task"
+        assert gates_of(physical.plan) == gates_of(plan)
+        assert not physical.unused_gates
+        assert "gate" not in str(physical)
+
+
+def test_a_pipeline_of_beam_has_the_gates() -> None:
+    """Matches are a derived stream, and a plan with one is a single step there."""
+    pytest.importorskip("apache_beam")
     plan = planned(query(f"{{ ?x :a ?w }} SEQ {JOIN} WITHIN 10ms"), "rete")
-    assert gates_of(plan)
+    assert "unused_gates" not in squall.build(plan, "beam").as_data()  # type: ignore[attr-defined]
+    assert gates_of(physical_plan(plan, in_one_job=True).plan) == gates_of(plan)
+
+
+def test_no_stage_has_gates_without_a_key() -> None:
+    """One task would have all their rows."""
+    plan = planned(query(f"{{ ?x :a ?w }} SEQ {JOIN} WITHIN 10ms"), "rete")
     physical = physical_plan(plan)
-    assert not gates_of(physical.plan)
-    assert physical.unused_gates == gates_of(plan)
-    assert physical == physical_plan(without_gates(plan)), "jobs may leave them out before"
-    assert physical_plan(physical.plan).as_data()["unused_gates"] == list(gates_of(plan))
+    assert physical.strategy.is_staged
+    assert {*gates_of(physical.plan), *physical.unused_gates} == {*gates_of(plan)}
+    assert physical.unused_gates == keyless(plan) != ()
+    assert physical == physical_plan(without_gates(plan, with_key=False)), "jobs may leave them out before"
+    assert physical_plan(physical.plan).as_data()["unused_gates"] == list(keyless(plan))
 
 
 # The answer
@@ -263,15 +304,41 @@ def test_an_open_gate_is_in_the_state(planner: str, compacts: bool) -> None:
 
 
 @on_engines
-def test_engines_agree(builder: str, number: int) -> None:
+def test_engines_agree(builder: str, number: int, rules: Path) -> None:
     def law(pattern: str, events: list[Event], seed: int) -> Sequence[object]:
-        plan = planned(query(pattern), "rete")
+        plan = planned(query(pattern, rules if "near" in pattern or "hot" in pattern else None), "rete")
         outputs = list(in_memory.outputs_on(builder, plan, events, seed, ()))
         assert shown(outputs) == shown(squall.run(plan, events))
         return outputs if builder == "in memory" else [law]
 
-    plain = st.sampled_from([pattern for pattern in PATTERNS if "near" not in pattern and "hot" not in pattern])
-    hold_with_outputs(law, number, 0.05, pattern=plain, events=EVENTS, seed=st.integers(0, 1000))
+    seeds = st.integers(0, 1000)
+    hold_with_outputs(law, number, 0.05, pattern=st.sampled_from(PATTERNS), events=EVENTS, seed=seeds)
+
+
+@examples(30)
+def test_a_task_that_runs_a_plan_as_a_whole_agrees(many: int, rules: Path) -> None:
+    """Workers fail, batches are cut anyhow, and gates stay open from one to the next."""
+
+    def law(pattern: str, events: list[Event], seed: int) -> Sequence[object]:
+        system = with_sessions(query(pattern, rules if "near" in pattern or "hot" in pattern else None))
+        plan = planned(system, "rete")
+        assert gates_of(physical_plan(plan).plan) == gates_of(plan)
+        outputs = list(in_memory.outputs_on("in memory", plan, events, seed, ()))
+        assert shown(outputs) == shown(squall.run(planned(system, "rete", gated=False), events))
+        return matches(outputs) if gates_of(plan) else ()
+
+    hold_with_outputs(
+        law, many, 0.05, pattern=st.sampled_from(PATTERNS), events=EVENTS, seed=st.integers(0, 1000)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_an_open_gate_is_in_the_checkpoint_of_a_task(planner: str) -> None:
+    plan = planned(with_sessions(query(f"{{ ?x :a ?w }} SEQ {JOIN} WITHIN 10ms")), planner)
+    events = stream("1 x a w", "2 o a w", "4 x b y", "4 y c z", "20 x b y", "20 y c z")
+    for cuts in ([1, 2, 3, 4], [2], [3]):
+        outputs = in_memory.run(plan, in_memory.cut(events, cuts), max_single_task_rows=0)
+        assert [output.time for output in matches(outputs)] == [4]
 
 
 @examples(20)

@@ -26,7 +26,7 @@ from squall.model import Bind, Filter, Pattern, Select, Source, System, Variable
 from squall.model.windows import ElementWindow
 from squall.plan import Plan
 from squall.plan import operators as ops
-from squall.rdf import ALWAYS, Columns, Event, Term, Triple, iri
+from squall.rdf import ALWAYS, Columns, Event, Solution, Term, Triple, iri
 from squall.testing.check import assert_as_oracle
 from squall.translators.sparql import calls
 from squall.translators.sparql.iterations import Measure, previous_of
@@ -464,7 +464,7 @@ def names_of(pattern: object) -> list[Variable]:
 
 
 def system_of(pattern: Occurrence) -> System:
-    rules, match = compiled(pattern, "q")
+    rules, match = compiled(pattern)
     times = {name: Variable(name.name.replace(" ", "_")) for e in NAMES for name in (start_of(e), end_of(e))}
     binds = tuple(Bind(new, old, keep_unbound=True) for old, new in times.items())
     select = System(
@@ -475,8 +475,12 @@ def system_of(pattern: Occurrence) -> System:
 
 
 def plan_of(pattern: Occurrence, planner: str) -> Plan:
+    return planned(system_of(pattern), planner)
+
+
+def planned(system: System, planner: str) -> Plan:
     try:
-        return squall.plan(system_of(pattern), planner)
+        return squall.plan(system, planner)
     except PlannerError as error:
         if "may be unbound" not in str(error):
             raise
@@ -635,6 +639,29 @@ def test_the_oracle_has_the_matches_of_the_enumeration(many: int) -> None:
         return outputs
 
     hold_with_outputs(law, many, 0.15, pattern=patterns(), events=events_strategy())
+
+
+@pytest.mark.more
+@examples(40)
+def test_updates_beside_a_pattern_retract_no_occurrence(many: int) -> None:
+    """What has occurred is an event, also if a fact of it is deleted; what an update inserts occurs."""
+    update = squall.compile(
+        f"DELETE {{ ?x <{E}b> ?z }} INSERT {{ ?x <{E}c> ?y }} WHERE {{ ?x <{E}a> ?y OPTIONAL {{ ?x <{E}b> ?z }} }} ; "
+        f"DELETE WHERE {{ ?x <{E}c> ?y }}",
+        lexer="sparql",
+        window="ELEMENT",
+    )
+
+    def law(pattern: Occurrence, events: list[Event]) -> Sequence[object]:
+        assume(len(set(names_of(pattern))) == len(names_of(pattern)))
+        system = System(subsystems=(system_of(pattern), update))
+        outputs = []
+        for planner in PLANNERS:
+            outputs = list(squall.run(planned(system, planner), events))
+            assert_as_oracle(system, outputs, events)
+        return [output for output in outputs if isinstance(output.fact, Solution)]
+
+    hold_with_outputs(law, many, 0.1, pattern=patterns(), events=events_strategy())
 
 
 @pytest.mark.more

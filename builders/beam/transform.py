@@ -24,7 +24,6 @@ from squall.builders.runtime.serde import unpack_output
 from squall.contracts import Options, Output
 from squall.errors import ArgumentError, BuilderError
 from squall.plan import Plan
-from squall.plan.gates import without_gates
 from squall.plan.seeds import FIXED_SEED, with_seed
 from squall.rdf import ALWAYS, Event
 from squall.streams.mappings.model import Mapping as RecordMapping
@@ -85,7 +84,7 @@ class Squall(beam.PTransform):  # type: ignore[misc]
         self.static = tuple(event._replace(time=ALWAYS) for event in static)
         self.with_dead_letters = with_dead_letters
         self.options = options or Options()
-        self.plan = without_gates(plan)
+        self.plan = plan
         self.reader = _row_reader(map, time, unit, stream)
 
     def expand(self, elements: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from squall.builders.distributed.io.ingest import check_bounded
 from squall.builders.distributed.io.records import WorkerError
 from squall.builders.distributed.plan.broadcast import closure_inputs
-from squall.builders.distributed.plan.physical_plan import PhysicalPlan, physical_plan
+from squall.builders.distributed.plan.physical_plan import PhysicalPlan, physical_plan, plan_of_tasks
 from squall.builders.runtime.plan_choice import check_replaceable
 from squall.builders.spark.folder import check as check_folder
 from squall.builders.spark.run import Run
@@ -29,7 +29,6 @@ from squall.contracts import (
 )
 from squall.errors import BuilderError
 from squall.plan import Plan, Planning
-from squall.plan.gates import without_gates
 from squall.plan.node_metrics import NodeMetric
 from squall.rdf import Event
 from squall.streams.clock import beginning
@@ -99,7 +98,7 @@ class SparkJob:
         tuning: SparkTuning = DEFAULT_TUNING,
         planning: Planning | None = None,
     ) -> None:
-        self.plan = without_gates(plan)  # checkpoints belong to the plan that tasks run
+        self.plan = plan_of_tasks(plan)  # checkpoints belong to the plan that tasks run
         self.planning = plan.planning if planning is None else planning
         self.options = options
         self.tuning = tuning

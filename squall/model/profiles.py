@@ -206,7 +206,7 @@ def _with_output(system: System, report: Report | None, output: str | None, empt
     subsystems = tuple(
         _with_output(subsystem, report, output, empty, has_own_output(subsystem)) for subsystem in system.subsystems
     )
-    if not whole:
+    if not whole or (system.internal and system.stream):
         return replace(system, subsystems=subsystems)
     policy = report or system.report or (CLOSE if empty else None)
     if output == "changes" and system.stream:

@@ -14,7 +14,7 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 from squall import plugins
-from squall.model import Source
+from squall.model import Occurrences, Source
 from squall.model.graphs import components
 from squall.plan.operators import (
     AntiJoin,
@@ -235,7 +235,8 @@ class Plan:
 
         These are nodes that retract rows themselves (`AntiJoin`, `LeftJoin`, `Group`, `Slice`, `Update`, and
         time-dependent ones), `Scan` nodes of sources whose facts may be retracted, and all nodes behind these. What a
-        `DerivedStream` has output is retracted by updates alone; otherwise it is read as its window says.
+        `DerivedStream` has output is retracted by updates alone; otherwise it is read as its window says. Nothing
+        retracts an occurrence of a pattern over time.
         """
         updates = any(isinstance(node.op, Update) for node in self.nodes)
         retractable = {node.id for node in self.nodes if _may_retract(node.op, updates, self.deletes)}
@@ -268,6 +269,8 @@ def _depends_on_multiplicity(node: Node, port: int, is_sensitive: bool) -> bool:
 
 
 def _may_retract(op: Operator, updates: bool, deletes: bool) -> bool:
+    if isinstance(op, Scan | DerivedStream) and isinstance(op.source, Occurrences):
+        return op.source.window.is_retractable  # atoms of the own streams of the program, which no update names
     if isinstance(op, Scan):
         return updates or is_retractable_source(op.source)
     if isinstance(op, DerivedStream):

@@ -87,15 +87,20 @@ def gates_of(plan: Plan) -> tuple[str, ...]:
     return tuple(node.id for node in plan.nodes if isinstance(node.op, Gate))
 
 
-def without_gates(plan: Plan) -> Plan:
+def without_gates(plan: Plan, with_key: bool = True) -> Plan:
     """Returns the plan without its gates, which outputs the same, and knows which ones it had. So are the plans that a
     run may replace it by.
+
+    Args:
+        plan: The plan.
+        with_key: Whether gates with a key are left out, too.
     """
-    if not (gates := gates_of(plan)):
+    gates = tuple(node.id for node in plan.nodes if isinstance(node.op, Gate) and (with_key or not node.op.on))
+    if not gates:
         return plan
     rows = {id: plan.by_id[id].inputs[0].node for id in gates}
     if (plan_again := plan.plan_again) is not None:
-        plan = replace(plan, plan_again=lambda planning: without_gates(plan_again(planning)))
+        plan = replace(plan, plan_again=lambda planning: without_gates(plan_again(planning), with_key))
 
     def edge(input: Input) -> Input:
         return replace(input, node=rows[input.node]) if input.node in rows else input

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from squall.errors import TranslatorError, raise_all
@@ -20,7 +21,7 @@ from squall.model.expressions import Bind, Call, Filter, Predicate, Union
 from squall.model.patterns import AtomPattern, FactPattern, Pattern, Slot, Variable
 from squall.model.reading import variables
 from squall.model.rewriting import map_parts
-from squall.model.sources import ARRIVAL, BACKGROUND, GRAPH, GRAPH_EXISTS, Arrivals, Source
+from squall.model.sources import ARRIVAL, BACKGROUND, GRAPH, GRAPH_EXISTS, Arrivals, Occurrences, Source
 from squall.model.systems import Joinable, System
 from squall.rdf import Term, Triple, iri, is_iri
 from squall.rdf.compounds import IS_RDF
@@ -93,6 +94,17 @@ def _axioms(relation: Term, rows: Iterable[tuple[Term, ...]]) -> System:
     return System("schema", consequences=(Construct(template, internal=True),))
 
 
+def _with_own_occurrences(part: Any, regime: str) -> Any:
+    """Returns the part of a program whose patterns over time have streams of their own: the steps of other programs
+    may have the same patterns, without entailment."""
+    part = map_parts(part, partial(_with_own_occurrences, regime=regime))
+    if isinstance(part, Occurrences):
+        return replace(part, iri=f"{part.iri}/{regime}")
+    if isinstance(part, System) and part.internal and part.stream:
+        return replace(part, stream=f"{part.stream}/{regime}")
+    return part
+
+
 class _Rewriting:
     """The rewriting of one program, with a schema."""
 
@@ -116,7 +128,7 @@ class _Rewriting:
         names = names_in(self.schema.triples)
         notes = (*misspelt_names(system, names, "schema"), *open_heads([system], _RULE_SET_HINT))
         warnings = (*system.warnings, *notes)
-        rewritten: System = self.system(system)
+        rewritten: System = _with_own_occurrences(self.system(system), regime)
         return replace(rewritten, warnings=warnings)
 
     def table(self, relation: Term) -> set[tuple[Term, ...]]:

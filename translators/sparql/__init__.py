@@ -70,7 +70,7 @@ def _over_streams(program: q.Program) -> Iterator[q.Statement]:
 
 def _translated(statement: q.Statement, name: str, notes: Notes, is_graph_in_scope: bool) -> list[System]:
     """Returns the rules of a statement. Those of a query form one system, which has its own output."""
-    state = State(notes, str(statement), statement.base, is_graph_in_scope, name)
+    state = State(notes, str(statement), statement.base, is_graph_in_scope)
     sequences.check(statement, state)
     for length, origin in statement.bare_lengths:
         hint = f"write the unit: `{length} ms`, or `{length} s` for seconds"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from squall import functions
 from squall.lexers.sparql import tree as q
 from squall.model import Aggregate, Bind, Expression, Grouping, NotExists, Order, Select, Slice, System, Union, Variable
-from squall.rdf import iri_text, is_iri
+from squall.rdf import XSD, iri_text, is_iri, literal
 from squall.translators.sparql import calls
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import ActiveDataset
@@ -24,6 +24,11 @@ class Solutions(NamedTuple):
 
     body: Body
     slice: Slice | None
+
+
+_ANY_MATCH = q.GroupCondition(literal("true", XSD + "boolean"))
+"""The key of aggregates over all matches of a pattern over time. A match is an event: there is no row of aggregates
+at an instant at which none ends, and none before the first event."""
 
 
 class Modifiers(Patterns):
@@ -52,7 +57,10 @@ class Modifiers(Patterns):
             replace(condition, expression=columns.out(condition.expression)) for condition in query.modifiers.order
         ]
         if columns.aggregates or query.modifiers.group:
-            body = self._grouped(query.modifiers.group, columns.aggregates, body)
+            keys = tuple(self._key(condition, body) for condition in query.modifiers.group)
+            if not keys and q.time_patterns(query):
+                keys = (self._key(_ANY_MATCH, body),)
+            body = self._grouped(keys, columns.aggregates, body)
         for condition in having:
             self.expressions.filter(condition, body)
         if query.values is not None:
@@ -77,8 +85,7 @@ class Modifiers(Patterns):
 
     # Groups
 
-    def _grouped(self, conditions: Sequence[q.GroupCondition], aggregates: Sequence[Aggregate], body: Body) -> Body:
-        keys = tuple(self._key(condition, body) for condition in conditions)
+    def _grouped(self, keys: tuple[Variable, ...], aggregates: Sequence[Aggregate], body: Body) -> Body:
         place = body.reads.graph_key
         part = replace(body.system(), grouping=Grouping((*keys, *place), tuple(aggregates)))
         branches = [Body(body.reads, [part])]

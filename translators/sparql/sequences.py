@@ -133,7 +133,7 @@ class TimePatterns:
         built = self._outermost(element, group)
         if self.state.notes.errors:
             return System(consequences=(Select(tuple(sorted(built.variables, key=str))),))
-        rules, match = time_patterns.compiled(built.pattern, self.state.name)
+        rules, match = time_patterns.compiled(built.pattern)
         self.state.sequences += rules
         return match
 

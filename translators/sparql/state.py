@@ -38,21 +38,17 @@ class State:
         is_graph_in_scope: Whether the variable of ``GRAPH ?g`` has a value inside of its pattern.
         key: Distinguishes the statement from all others of all programs.
         relations: The rules of the relations that its property paths need, by relation.
-        name: The name of the statement.
         steps: The names of the steps of its pattern over time, by their texts without a question mark.
         documents: The IRIs of the documents in its dataset, if it has a pattern over time.
         sequences: The rules that its pattern over time needs.
     """
 
-    def __init__(
-        self, notes: Notes, text: str, base: str = "", is_graph_in_scope: bool = False, name: str = ""
-    ) -> None:
+    def __init__(self, notes: Notes, text: str, base: str = "", is_graph_in_scope: bool = False) -> None:
         self.notes = notes
         self.base = base
         self.is_graph_in_scope = is_graph_in_scope
         self.key = digest(text)
         self.relations: dict[Term, tuple[System, ...]] = {}
-        self.name = name
         self.steps: dict[str, StepName] = {}
         self.documents: set[str] = set()
         self.sequences: list[System] = []

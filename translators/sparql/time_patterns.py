@@ -255,18 +255,14 @@ def end_of(name: Variable) -> Variable:
     return Variable(f"end of {name.name}")
 
 
-def compiled(pattern: Occurrence, query: str) -> tuple[tuple[System, ...], System]:
+def compiled(pattern: Occurrence) -> tuple[tuple[System, ...], System]:
     """Returns the rules of a pattern over time, and a part with its matches, each at the instant at which it ends.
-
-    Args:
-        pattern: The pattern.
-        query: The name of the query, which the rules and their streams have in their names.
 
     Returns:
         The rules, each with a stream that only the program reads. The part, whose visible variables are those of the
         pattern and the times of its names (`start_of`, `end_of`).
     """
-    compiler = _Compiler(query)
+    compiler = _Compiler()
     match = compiler.occurrence(pattern, _Context())
     if not match.is_momentary:
         match = compiler.through_stream(match, _Context())
@@ -339,8 +335,7 @@ class _Occurring:
 
 
 class _Compiler:
-    def __init__(self, query: str) -> None:
-        self.query = query
+    def __init__(self) -> None:
         self.rules: list[System] = []
         self.numbers = count(1)
 
@@ -396,7 +391,6 @@ class _Compiler:
             consumption: Which of them are in the stream; None: all.
         """
         number = next(self.numbers)
-        stream = f"{STREAMS}{self.query}/{number}"
         carried = _Carried(occurring.part, tuple(name for name in visible(occurring.part) if is_shown(name)), number)
         end = Variable(f"end {number}")
         start = end if occurring.is_instant else Variable(f"start {number}")
@@ -407,22 +401,29 @@ class _Compiler:
             members = Variable(f"members {number}")
             times.append((occurring.members, members))
         body, arguments = _shifted(carried.part, (*(own for own, _ in times), *carried.cells), shift)
-        output = "rstream" if occurring.is_momentary else "istream"
         body = replace(body, consumption=consumption)
-        self._add_rule(body, arguments, f"{self.query} occurrence {number}", stream, output)
+        stream = self._derive(body, arguments, "rstream" if occurring.is_momentary else "istream")
         columns = (end, *(read for _, read in times), *carried.cells)
         part = _read(stream, columns, carried, context)
         return _Occurring(part, start, end, context.window is None, occurring.is_instant, members)
 
-    def _add_rule(self, body: System, arguments: tuple[Variable, ...], name: str, stream: str, output: str) -> None:
-        """Adds the rule that derives a stream of occurrences."""
+    def _derive(self, body: System, arguments: tuple[Variable, ...], output: str) -> str:
+        """Adds the rule that derives a stream of occurrences, and returns the stream. Equal rules, also those of other
+        queries, have one stream, and different ones have different streams, whatever the queries are called.
+        """
+        plain_body, plain_arguments = _with_plain_names(body, arguments)
+        digest = _digest(plain_body, plain_body.consumption, plain_arguments, output)
+        self._add_rule(plain_body, plain_arguments, digest, output)
+        return STREAMS + digest
+
+    def _add_rule(self, body: System, arguments: tuple[Variable, ...], digest: str, output: str) -> None:
         rule = replace(
             body,
-            name=name,
+            name=f"occurrence {digest}",
             consequences=(Construct((AtomPattern(OCCURRENCE, arguments, exact=True),)),),
             output=output,
             report=CLOSE,
-            stream=stream,
+            stream=STREAMS + digest,
             internal=True,
             reentrant=False,
         )
@@ -434,10 +435,9 @@ class _Compiler:
         something. Equal patterns share a stream, also those of other queries."""
         number = next(self.numbers)
         step = _StepRule(_delayed(body, context.delay), number)
-        stream = STREAMS + step.digest
-        self._add_rule(step.rule, step.arguments, f"occurrence {step.digest}", stream, "rstream")
+        self._add_rule(step.rule, step.arguments, step.digest, "rstream")
         end, cells = Variable(f"end {number}"), step.carried.cells
-        part = _read(stream, (end, *cells), step.carried, context)
+        part = _read(STREAMS + step.digest, (end, *cells), step.carried, context)
         if not context.is_consumed:
             return _Occurring(part, end, end, context.window is None)
         members, pattern = Variable(f"members {number}"), _StepRule(body, number).digest
@@ -615,7 +615,7 @@ class _StepRule:
         self.names = tuple(name for name in visible(part) if is_shown(name))
         self.carried = _Carried(part, self.names, number)
         self.rule, self.arguments = _with_plain_names(self.carried.part, self.carried.cells)
-        self.digest = sha256(repr((self.rule, self.arguments)).encode()).hexdigest()[:10]
+        self.digest = _digest(self.rule, self.arguments)
 
 
 _Places = dict[Variable, int]
@@ -661,6 +661,10 @@ def _read(stream: str, columns: tuple[Variable, ...], carried: _Carried, context
     window = ElementWindow() if context.window is None else context.window
     atom = AtomPattern(OCCURRENCE, columns, exact=True)
     return System(sources=(Occurrences(stream, window),), joinables=(atom,), predicates=carried.binds)
+
+
+def _digest(*parts: object) -> str:
+    return sha256(repr(parts).encode()).hexdigest()[:10]
 
 
 def _with_plain_names(body: System, arguments: tuple[Variable, ...]) -> tuple[System, tuple[Variable, ...]]:

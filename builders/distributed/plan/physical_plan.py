@@ -91,8 +91,7 @@ class PhysicalPlan:
         needs_complete_instants: whether an instant can be processed only when it is complete: a node looks at all of
             it, or rows that arrive now may begin to hold later.
         jobs: the jobs of a batch that several tasks process, in order.
-        unused_gates: the gates of the logical plan, without which tasks run it: a gate would have to wait for the stage
-            of its openers, and the rows that it stops would have been shuffled to it.
+        unused_gates: the gates of the logical plan without which tasks run it (`plan_of_tasks`).
     """
 
     plan: Plan
@@ -138,7 +137,7 @@ class PhysicalPlan:
             lines += self._staged_lines()
         if self.unused_gates:
             names = ", ".join(self.unused_gates)
-            lines.append(f"gates are not used, so that each step is evaluated at each instant: {names}")
+            lines.append(f"gates without a key are not used, since one task would have all their rows: {names}")
         return "\n".join(lines)
 
     def _staged_lines(self) -> list[str]:
@@ -224,13 +223,28 @@ class PhysicalPlan:
         ]
 
 
+def plan_of_tasks(plan: Plan, in_one_job: bool = False) -> Plan:
+    """Returns the logical plan that tasks run: without its gates that have no key, unless one task runs all of it.
+
+    In a plan that runs stage by stage, all rows that such a gate could stop would be sent to one task
+    (docs/decisions/0125-gates-on-engines.md).
+
+    Args:
+        plan: the plan.
+        in_one_job: whether the engine runs all input as one job.
+    """
+    ungated = without_gates(plan, with_key=False)
+    is_whole = ungated is not plan and strategy_of(plan, in_one_job).division == "single task"
+    return plan if is_whole else ungated
+
+
 def physical_plan(
     plan: Plan,
     broadcast_inputs: frozenset[Address] = frozenset(),
     skewed_keys: SkewedKeys = NO_SKEWED_KEYS,
     in_one_job: bool = False,
 ) -> PhysicalPlan:
-    """Returns the physical plan of a plan, without its gates.
+    """Returns the physical plan of a plan (`plan_of_tasks`).
 
     Args:
         plan: the logical plan.
@@ -238,7 +252,7 @@ def physical_plan(
         skewed_keys: the keys whose rows are split over all tasks, by input.
         in_one_job: whether the engine runs all input as one job, in which no stage can be iterated.
     """
-    plan = without_gates(plan)
+    plan = plan_of_tasks(plan, in_one_job)
     partitionings = partitionings_of(plan, broadcast_inputs, skewed_keys)
     if in_one_job:
         partitionings |= gathered_recursions(plan, exchanges_of(plan, partitionings))

@@ -20,7 +20,8 @@ class GateOperator(EventTimeOperator):
     """Rows that hold while an opener of their key has begun before, as `squall.plan.operators.Gate` says.
 
     Rows wait until all openers up to the present are there. Those that hold longer than that pass, since an opener may
-    still come. The state is when the gate is open for each key; what openers hold besides does not matter.
+    still come. The state is when the gate is open for each key, as the openers that say it; what they hold besides does
+    not matter, but rows of state are divided among tasks as those of their input are.
 
     Args:
         op: The node of the plan.
@@ -48,17 +49,16 @@ class GateOperator(EventTimeOperator):
         if port == ROWS:
             self.waiting += deltas
         else:
-            self._open((*self.opener_key(delta), *delta[-3:]) for delta in deltas if delta[-1] > 0)
+            self._open(delta for delta in deltas if delta[-1] > 0)
         return []
 
     def _open(self, openers: Iterable[Delta]) -> None:
-        """Opens the gate for some keys, as deltas of which each begins with the key."""
         for opener in openers:
-            key, (start, end, _) = opener[:-3], opener[-3:]
+            key, (start, end, _) = self.opener_key(opener), opener[-3:]
             spans = self.spans.setdefault(key, [])
             if spans and spans[-1][0] <= start and end <= spans[-1][1]:
                 continue
-            self.note(0, [(*key, start, end, 1)])
+            self.note(OPENERS, [opener])
             if spans and spans[-1][0] <= start <= spans[-1][1]:
                 spans[-1] = (spans[-1][0], end)
             else:
