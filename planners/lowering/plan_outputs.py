@@ -9,9 +9,12 @@ from typing import NamedTuple
 
 from squall.errors import PlannerError
 from squall.model import (
+    Arrivals,
     Ask,
     Construct,
     Graph,
+    Graphs,
+    Occurrences,
     OutputSpec,
     Report,
     Select,
@@ -134,6 +137,9 @@ def _evaluation_sources(spec: OutputSpec, shapes_by_stream: Mapping[str, Shapes[
     """
     read_sources = sources(spec.rules)
     needs = [need for rule in spec.rules for need in dependencies(rule)] if shapes_by_stream else []
+    if all(isinstance(source, Occurrences) for source in read_sources):
+        names = {source.iri for source in read_sources}
+        shapes_by_stream = {name: shapes for name, shapes in shapes_by_stream.items() if name in names}
     for stream, shapes in shapes_by_stream.items():
         if not any(need.reads_stream(stream, graph) for need in needs for graph in shapes.overlapping(need.shape)):
             read_sources = tuple(
@@ -304,10 +310,10 @@ def _sources_of(draft: Draft, node: Node) -> list[Source]:
 def _add_derived_streams(draft: Draft, derived_facts: Sequence[Facts]) -> None:
     """Lets each `Match` over a derived stream read those facts of the stream that may match it."""
     streams = _facts_by_stream(derived_facts)
-    matches = [node for node in draft.nodes.values() if isinstance(node.op, Match)] if streams else []
+    matches = _MatchesByStream(draft) if streams else None
     for sink_spec, stream_facts in streams.items():
         fact_nodes = sorted(facts.node for facts in stream_facts)
-        for node in matches:
+        for node in matches.of(sink_spec.stream, stream_facts) if matches is not None else ():
             assert isinstance(node.op, Match)
             sources = (source for source in _sources_of(draft, node) if may_read(source, sink_spec.stream, None))
             candidates = dict.fromkeys(source.for_stream(sink_spec.stream) for source in sources)
@@ -318,6 +324,38 @@ def _add_derived_streams(draft: Draft, derived_facts: Sequence[Facts]) -> None:
                 if _may_fit(stream_facts, source, read_shape)
             )
             draft.read_again(node.id, sorted(draft.add(feed, *fact_nodes) for feed in feeds))
+
+
+class _MatchesByStream:
+    """The matches of a plan, by what they read: those of occurrences by stream, and others by shape.
+
+    A program may have a thousand patterns over time, of which each reads streams of its own.
+    """
+
+    def __init__(self, draft: Draft) -> None:
+        self._of_occurrences: dict[str, list[tuple[int, Node]]] = {}
+        self._others: Shapes[tuple[int, Node]] = Shapes()
+        for number, node in enumerate(draft.nodes.values()):
+            if not isinstance(node.op, Match):
+                continue
+            sources = _sources_of(draft, node)
+            if sources and all(isinstance(source, Occurrences) for source in sources):
+                for name in dict.fromkeys(source.iri for source in sources):
+                    self._of_occurrences.setdefault(name, []).append((number, node))
+            else:
+                self._others.add(shape_of(node.op.cells), (number, node))
+
+    def of(self, stream: str, stream_facts: Iterable[Facts]) -> list[Node]:
+        """Returns the matches that may read facts of a stream, in the order of the plan."""
+        read_shapes = {
+            read_shape
+            for facts in stream_facts
+            for source in (Source(stream), Graphs(stream), Arrivals(stream), Occurrences(stream))
+            for read_shape in shapes_read(facts.shape, source)
+        }
+        near = {item for read_shape in read_shapes for item in self._others.overlapping(read_shape)}
+        numbered = {number: node for number, node in [*near, *self._of_occurrences.get(stream, ())]}
+        return [numbered[number] for number in sorted(numbered)]
 
 
 def _may_fit(stream_facts: Sequence[Facts], source: Source, read_shape: Shape) -> bool:

@@ -249,6 +249,11 @@ class Plan:
         return frozenset(retractable)
 
     @cached_property
+    def is_time_dependent(self) -> bool:
+        """Whether an operator's output depends on the instant at which it is evaluated."""
+        return any(is_time_dependent(node.op) for node in self.nodes)
+
+    @cached_property
     def multiplicity_sensitive(self) -> frozenset[str]:
         """The nodes for whose rows some operator behind them depends on the multiplicity.
 

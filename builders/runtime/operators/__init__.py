@@ -143,7 +143,7 @@ def _emits_moments(node: Node, op: ops.DerivedStream, plan: Plan) -> bool:
         and all(window.is_momentary for window in windows)
         and not any(edge.node in plan.retractable for edge in node.inputs)
         and not plan.deletes
-        and not any(ops.is_time_dependent(other.op) for other in plan.nodes)
+        and not plan.is_time_dependent
     )
 
 
