@@ -420,6 +420,16 @@ def test_a_stream_of_matches_is_read_by_another_query(planner: str) -> None:
     assert solutions == [(5, ("a1", "b2"))]
 
 
+def test_what_one_query_consumes_another_one_has() -> None:
+    text = "SELECT ?x ?y {{ {{ ?a :p ?x }} EACH SEQ {{ ?b :q ?y }} WITHIN 9ms {} BY ?a }}"
+    consuming = compiled(text.format("CONSUME"))
+    plain = compiled(text.format("").replace(" BY ?a", ""))
+    events = stream("1 :s :p 1\n2 :s :p 2\n4 :s :q 3\n")
+    counts = [len(list(squall.run(squall.plan(system), events))) for system in (consuming, plain)]
+    both = System(subsystems=(consuming, plain))
+    assert len(list(squall.run(squall.plan(both), events))) == sum(counts) == 3
+
+
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_what_an_update_deletes_has_occurred(planner: str) -> None:
     query = f"{PREFIX} SELECT ?a ?b {{ {{ ?a a :A }} SEQ {{ ?b a :B }} WITHIN 9ms }}"

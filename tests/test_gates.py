@@ -341,6 +341,21 @@ def test_an_open_gate_is_in_the_checkpoint_of_a_task(planner: str) -> None:
         assert [output.time for output in matches(outputs)] == [4]
 
 
+@pytest.mark.parametrize("key", ["y", "z"])
+def test_an_open_gate_is_in_the_state_of_the_task_that_has_its_rows(key: str) -> None:
+    """Openers have their key in another column than the rows of the gate have it."""
+    plan = planned(query(f"{{ ?w :a ?{key} }} SEQ {JOIN} WITHIN 90ms"), "rete")
+    assert physical_plan(plan).strategy.is_staged
+    keys = [f"k{number}" for number in range(9)]
+    openers = [f"{number} o{number} a {name}" for number, name in enumerate(keys, 1)]
+    pairs = [f"{number} x{number} b {name}" for number, name in enumerate(keys, 20)]
+    pairs += [f"{number} {name} c {name}" for number, name in enumerate(keys, 20)]
+    events = stream(*openers, *pairs)
+    outputs = in_memory.run(plan, in_memory.cut(events, [3, 9, 12]))
+    assert len(outputs) == 9
+    assert shown(outputs) == shown(squall.run(plan, events))
+
+
 @examples(20)
 def test_no_gate_stays_open(many: int) -> None:
     def law(pattern: str, events: list[Event]) -> Sequence[object]:

@@ -354,7 +354,7 @@ class _MatchesByStream:
             for read_shape in shapes_read(facts.shape, source)
         }
         near = {item for read_shape in read_shapes for item in self._others.overlapping(read_shape)}
-        numbered = {number: node for number, node in [*near, *self._of_occurrences.get(stream, ())]}
+        numbered = dict([*near, *self._of_occurrences.get(stream, ())])
         return [numbered[number] for number in sorted(numbered)]
 
 
