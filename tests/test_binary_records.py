@@ -18,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+import squall as squall_api
 from squall.errors import PluginError, SquallError, UsageError
-from squall.functions.python_values import to_python
+from squall.functions.python_values import to_python, to_term
 from squall.rdf import Event, Term
 from squall.streams import DeadLetterFile, Source, open_source
 from squall.streams.formats import BY_NAME
@@ -112,10 +113,74 @@ def test_values_have_their_datatypes() -> None:
     write("x.parquet", [values])
     (event,) = events_of("x.parquet?map=v.map")
     facts = {str(fact[1]): Term(str(fact[-1])) for fact in event.facts}
-    assert facts["<urn:decimal>"] == '"20.50"^^<http://www.w3.org/2001/XMLSchema#decimal>'
+    assert facts["<urn:decimal>"] == '"20.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'
     for name, value in values.items():
         assert facts[f"<urn:{name}>"].endswith(f"XMLSchema#{name}>")
         assert to_python(facts[f"<urn:{name}>"]) == value
+
+
+def test_values_that_python_has_no_type_for() -> None:
+    """Files that pandas writes have nanoseconds, which pyarrow reads as values of pandas."""
+    table = pyarrow.table(
+        {
+            "at": pyarrow.array([1_000_000_000_000_000_001, 1_000_000_000_000_000_000], pyarrow.timestamp("ns", "UTC")),
+            "zoned": pyarrow.array([0, 3600], pyarrow.timestamp("s", "Europe/Vienna")),
+            "took": pyarrow.array([1, 10**9], pyarrow.duration("ns")),
+        }
+    )
+    parquet.write_table(table, "x.parquet")
+    Path("v.map").write_text(
+        'PREFIX : <urn:> { "at": ?at, "zoned": ?z, "took": ?took } => { :s :at ?at ; :z ?z ; :took ?took } AT ?at'
+    )
+    texts = [line.partition("^^")[0] for line in lines_of("x.parquet?map=v.map")]
+    assert texts == [
+        '1000000000000 <urn:s> <urn:at> "2001-09-09T01:46:40.000000001Z"',
+        '1000000000000 <urn:s> <urn:took> "PT0.000000001S"',
+        '1000000000000 <urn:s> <urn:z> "1970-01-01T00:00:00Z"',
+        '1000000000000 <urn:s> <urn:at> "2001-09-09T01:46:40Z"',
+        '1000000000000 <urn:s> <urn:took> "PT1S"',
+        '1000000000000 <urn:s> <urn:z> "1970-01-01T01:00:00Z"',
+    ]
+
+
+def test_a_record_with_a_value_that_no_mapping_reads_is_a_dead_letter() -> None:
+    attributes = pyarrow.array([{"a": {1: 2}}, {"a": {}}], pyarrow.struct({"a": pyarrow.map_("int64", "int64")}))
+    parquet.write_table(pyarrow.table({"s": ["x", "y"], "m": attributes}), "x.parquet")
+    Path("v.map").write_text('PREFIX : <urn:> { "s": ?s, "m": { "a": { "k": ?k } } } => { :{?s} a :T ; :k ?k }')
+    ledger = DeadLetterFile("lost.ndjson")
+    lines = lines_of("x.parquet?map=v.map", ledger)
+    ledger.close()
+    assert [line.split()[1] for line in lines] == ["<urn:y>"]
+    (dead_letter,) = map(json.loads, Path("lost.ndjson").read_text().splitlines())
+    assert dead_letter["reason"] == "record 1: it has the key `1`, which is no text"
+
+
+VALUES = {
+    "decimal": (st.decimals(-1000, 1000, places=2), pyarrow.decimal128(9, 2)),
+    "double": (st.floats(allow_nan=False), pyarrow.float64()),
+    "at": (st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)), pyarrow.timestamp("us", "Europe/Vienna")),
+    "local": (st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)), pyarrow.timestamp("us")),
+    "day": (st.dates(), pyarrow.date32()),
+    "took": (st.timedeltas(timedelta(-9), timedelta(9)), pyarrow.duration("us")),
+    "bytes": (st.binary(max_size=3), pyarrow.binary()),
+    "list": (st.lists(st.decimals(0, 9, places=1), max_size=2), pyarrow.list_(pyarrow.decimal128(3, 1))),
+}
+
+
+@given(st.lists(st.fixed_dictionaries({name: st.none() | values for name, (values, _) in VALUES.items()}), max_size=4))
+def test_a_table_has_the_same_terms_as_a_file_and_as_a_source(rows: list[dict[str, Any]]) -> None:
+    table = pyarrow.Table.from_pylist(rows, pyarrow.schema([(name, type) for name, (_, type) in VALUES.items()]))
+    pattern = ", ".join(f'"{name}": {"[ ?list ]" if name == "list" else f"?{name}"}' for name in VALUES)
+    mapping = f"PREFIX : <urn:> {{ {pattern} }} => {{ {' . '.join(f':s :{name} ?{name}' for name in VALUES)} }}"
+    with TemporaryDirectory() as folder:
+        parquet.write_table(table, f"{folder}/x.parquet")
+        Path(folder, "v.map").write_text(mapping)
+        facts = [fact for event in events_of(f"{folder}/x.parquet?map={folder}/v.map") for fact in event.facts]
+    assert facts == [fact for event in squall_api.from_dataframe(table, mapping) for fact in event.facts]
+    for fact in facts:
+        term = Term(str(fact[-1]))
+        if term.endswith("decimal>"):
+            assert term == to_term(to_python(term)), "the lexical form is that of the value"
 
 
 ROW = st.fixed_dictionaries(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -311,6 +311,8 @@ def _value(event: Event) -> Any:
         ({"a": (1, b"\x0f")}, {"a": [1, TypedText("0F", f"{XSD}hexBinary")]}),
         (time(1, 2, 3), TypedText("01:02:03", f"{XSD}time")),
         (Decimal("20.50"), TypedText("20.5", f"{XSD}decimal")),
+        (datetime(2026, 1, 1, 1, tzinfo=timezone(timedelta(hours=1))), TypedText("2026-01-01T00:00:00Z", DATE_TIME)),
+        (datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))), TypedText("0001-01-01T00:00:00+01:00", DATE_TIME)),
     ],
 )  # fmt: skip
 def test_values_of_records(value: Any, expected: Any) -> None:

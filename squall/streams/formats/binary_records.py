@@ -1,7 +1,7 @@
 """Records of Avro and Parquet as values of JSON, to which mappings are applied.
 
-An object of Avro or Parquet (record, struct, map) is an object, a list an array. What JSON has no type for is a text
-that knows its datatype of XML Schema: decimals, times, durations, bytes.
+An object of Avro or Parquet (record, struct, map) is an object, a list an array. Other values are those of
+`squall.streams.mappings.python_records`.
 
 Sources: Apache Avro 1.11 Specification (object container files, binary encoding); Apache Parquet format 2.
 """
@@ -9,20 +9,14 @@ Sources: Apache Avro 1.11 Specification (object container files, binary encoding
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from io import BytesIO
 from itertools import islice
-from math import isnan
-from typing import IO, Any, cast
-from uuid import UUID
+from typing import IO, Any
 
-from squall.functions.python_values import to_term
-from squall.rdf import parts
 from squall.streams.formats import Malformed
-from squall.streams.mappings.evaluation import DECIMAL, Number, TypedText
+from squall.streams.mappings.python_records import usable_value
 
 _RECORDS_PER_BATCH = 4096
 _CONFLUENT_HEADER_BYTES = 5
@@ -56,6 +50,8 @@ def batches_of_records(format: str, file: IO[bytes], fields: Collection[str], sk
         fields: The fields that are used. Others may be left out.
         skipped: The number of records that are left out.
 
+    A record that no mapping can read is an `UnusableValue`.
+
     Raises:
         Malformed: The file cannot be read any further.
     """
@@ -63,7 +59,7 @@ def batches_of_records(format: str, file: IO[bytes], fields: Collection[str], sk
         rows = _rows_of_parquet(file, fields) if format == "parquet" else _rows_of_avro(file)
         for _ in islice(rows, skipped):
             pass
-        while batch := [json_value(row) for row in islice(rows, _RECORDS_PER_BATCH)]:
+        while batch := [usable_value(row) for row in islice(rows, _RECORDS_PER_BATCH)]:
             yield batch
 
 
@@ -108,7 +104,7 @@ def single_record(data: bytes, schema: Any) -> Any:
             hint = "; the wire format of Confluent, with the number of a schema in front, is not supported"
             raise Malformed(error.reason + hint, None) from None
         raise
-    return json_value(record)
+    return usable_value(record)
 
 
 @contextmanager
@@ -121,31 +117,3 @@ def _errors(format: str) -> Iterator[None]:
         name = {"avro": "Avro", "parquet": "Parquet"}[format]
         detail = " ".join(str(error).split()) or type(error).__name__
         raise Malformed(f"it is no {name} that can be read: {detail}", None) from error
-
-
-def json_value(value: Any) -> Any:
-    """Returns a value of Python as one of JSON."""
-    convert = _CONVERSIONS.get(type(value))
-    return value if convert is None else convert(value)
-
-
-def _typed(value: Any) -> TypedText:
-    lexical, datatype, _ = parts(to_term(value))
-    return TypedText(lexical, datatype)
-
-
-def _double(value: float) -> Number | TypedText:
-    if value in (float("inf"), float("-inf")) or isnan(value):
-        return _typed(value)
-    return Number(repr(value))
-
-
-_CONVERSIONS: dict[type, Callable[[Any], Any]] = {
-    dict: lambda value: {key: json_value(member) for key, member in value.items()},
-    list: lambda value: [*map(json_value, value)],
-    float: _double,
-    Decimal: lambda value: TypedText(format(value, "f"), DECIMAL),
-    UUID: str,
-    **cast(dict[type, Callable[[Any], Any]], dict.fromkeys((datetime, date, time, timedelta, bytes), _typed)),
-}
-"""Functions to values of JSON, by the type of the value; others are values of JSON."""

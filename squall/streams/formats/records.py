@@ -31,6 +31,7 @@ from squall.streams.mappings.columns import check_columns
 from squall.streams.mappings.evaluation import Facts, Number, RecordEvaluator, UnusableRecord, evaluator_of
 from squall.streams.mappings.model import OutputMapping, Records
 from squall.streams.mappings.outputs import OutputEvaluator
+from squall.streams.mappings.python_records import UnusableValue
 
 Row = tuple[int, list[str] | str, str]
 """The index of a row's first line in its block; its values, or why it cannot be read; its text."""
@@ -73,13 +74,13 @@ class RecordDecoder:
         return self._events([(0, data)], _value_of_document)
 
     def json_values(self, records: Sequence[Any]) -> tuple[Sequence[Event], list[Bad]]:
-        """Returns the events of values of JSON, and those that cannot be used, by their index."""
+        """Returns the events of records of Avro and Parquet, and those that cannot be used, by their index."""
         if self._by_column is not None:
             columns = self._by_column.columns(json_columns(records), len(records), self._stream, self._time, self._own)
             if columns is not None:
                 self.count = len(columns.subjects)
                 return columns, []
-        return self._events(enumerate(records), itemgetter(1))
+        return self._events(enumerate(records), _usable_record)
 
     def lines(self, block: bytes) -> tuple[Sequence[Event], list[Bad]]:
         """Returns the events of lines of JSON, and the lines that cannot be used. Blank lines are left out."""
@@ -212,7 +213,7 @@ class RecordDecoder:
             except UnusableRecord as error:
                 text = part[2] if len(part) > 2 else part[1]
                 if not isinstance(text, str | bytes):
-                    text = json.dumps(text, ensure_ascii=False)
+                    text = json.dumps(text, ensure_ascii=False, default=repr)
                 shown = excerpt(text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text)
                 bad.append((part[0], str(error), shown.rstrip("\r\n")))
             else:
@@ -246,6 +247,12 @@ class RecordDecoder:
             return None
         subjects, predicates, objects = (list(column) for column in zip(*facts, strict=True))
         return Columns(*merged([*times], [1] * len(times)), subjects, predicates, objects, self._stream)
+
+
+def _usable_record(part: tuple[int, Any]) -> Any:
+    if type(part[1]) is UnusableValue:
+        raise UnusableRecord(f"it has {part[1].reason}")
+    return part[1]
 
 
 def row_text(record: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -19,6 +19,7 @@ from squall.streams.formats.records import json_value, rows_of
 from squall.streams.mappings import options
 from squall.streams.mappings.evaluation import Number, TypedText, UnusableRecord
 from squall.streams.mappings.paths import Steps
+from squall.streams.mappings.python_records import UnusableValue
 from squall.streams.sources.byte_streams import open_file
 
 _MAX_BYTES = 1 << 26
@@ -139,8 +140,11 @@ def _records(file: IO[bytes], format: str, address: Address, malformed: list[str
             with seekable(file.read) as copy:
                 names = field_names(format, copy)
                 copy.seek(0)
-                for batch in batches_of_records(format, copy, names, 0):
-                    yield from batch
+                for number, record in enumerate(chain.from_iterable(batches_of_records(format, copy, names, 0)), 1):
+                    if isinstance(record, UnusableValue):
+                        malformed.append(f"record {number}: it has {record.reason}")
+                    else:
+                        yield record
         except Malformed as error:
             malformed.append(error.reason)
     elif format == "ndjson":
