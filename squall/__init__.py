@@ -10,6 +10,7 @@ Importing this module loads no engine and no grammar.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
@@ -31,6 +32,8 @@ from squall.results import Results
 from squall.streams.sources.merge import Sources
 
 if TYPE_CHECKING:
+    from squall import beam as beam
+    from squall import spark as spark
     from squall.lexers.prefixes import Prefixes
     from squall.plan.cardinality import Statistics
     from squall.streams.mappings.model import Mapping as RecordMapping
@@ -43,6 +46,18 @@ __all__ = [
 ]  # fmt: skip
 
 __version__ = "0.1.0"
+
+_ENGINES = ("beam", "spark")
+"""The modules for pipelines and jobs of one's own, which import an engine."""
+
+
+if not TYPE_CHECKING:  # to type checkers other names are errors
+
+    def __getattr__(name: str) -> Any:
+        """Imports `squall.beam` and `squall.spark` when they are used. Raises PluginError without the engine."""
+        if name in _ENGINES:
+            return importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
 
 
 def parse(program: str | Path, lexer: str | None = None, prefixes: Prefixes = None) -> tuple[str, object]:

@@ -1,4 +1,4 @@
-"""Redis Streams as sources of users' own Beam pipelines (`squall.builders.beam.ReadEvents`)."""
+"""Redis Streams as sources of users' own Beam pipelines (`squall.beam.ReadEvents`)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def go(uri: str, last: int | None, **inputs: Any) -> list[tuple[Any, float]]:
     """Returns the rows of a source up to a time, or all rows if it is None."""
     import apache_beam as beam
 
-    from squall.builders.beam import ReadEvents
+    from squall.beam import ReadEvents
 
     Found.rows = []
 
@@ -141,7 +141,7 @@ def test_a_deferred_remainder_begins_after_the_last_entry_read() -> None:
     ],
 )
 def test_what_it_does_not_read_is_refused(uri: str, message: str) -> None:
-    from squall.builders.beam import ReadEvents
+    from squall.beam import ReadEvents
 
     with pytest.raises(UsageError, match=message):
         ReadEvents(uri)

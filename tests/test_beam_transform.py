@@ -75,7 +75,7 @@ def plain(outputs: Any) -> list[tuple[int, str, str]]:
     "name", [name if name in ("join", "triples") else pytest.param(name, marks=pytest.mark.more) for name in PROGRAMS]
 )
 def test_outputs_are_those_in_process(name: str) -> None:
-    from squall.builders.beam import Squall
+    from squall.beam import Squall
 
     values = collected(EVENTS[::-1] if name != "triples" else EVENTS, Squall(plan_of(name), static=STATIC))
     expected = plain(squall.run(plan_of(name), EVENTS, static=STATIC))
@@ -88,7 +88,7 @@ def test_outputs_are_those_in_process(name: str) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_outputs_of_any_events_are_those_in_process(data: st.DataObject) -> None:
-    from squall.builders.beam import Squall
+    from squall.beam import Squall
 
     name = data.draw(st.sampled_from(sorted(set(PROGRAMS) - {"triples"})))
     nodes = st.sampled_from([iri(f"{E}{letter}") for letter in "abc"])
@@ -112,7 +112,7 @@ class Reading(NamedTuple):
 
 @pytest.mark.more
 def test_rows_are_mapped(caplog: pytest.LogCaptureFixture) -> None:
-    from squall.builders.beam import Squall
+    from squall.beam import Squall
 
     plan = squall.plan(squall.compile(HOT, lexer="sparql"))
     rows = [{"room": "hall", "degrees": 31.5, "at": 2000}, Reading("attic", 25, 1000), {"room": "x", "degrees": 40}, 7]
@@ -126,7 +126,7 @@ def test_rows_are_mapped(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_rows_may_be_triples_with_times_of_their_own_or_of_the_element() -> None:
-    from squall.builders.beam import Squall
+    from squall.beam import Squall
     from squall.builders.distributed.io.row_source import Statement
 
     plan = squall.plan(squall.compile("SELECT ?s ?o { ?s <urn:p> ?o }", lexer="sparql"))
@@ -138,7 +138,7 @@ def test_rows_may_be_triples_with_times_of_their_own_or_of_the_element() -> None
 def test_dead_letters_may_be_a_collection() -> None:
     import apache_beam as beam
 
-    from squall.builders.beam import Squall
+    from squall.beam import Squall
 
     plan = squall.plan(squall.compile(HOT, lexer="sparql"))
     SEEN.clear()
@@ -154,7 +154,7 @@ def test_what_is_refused() -> None:
     import apache_beam as beam
     from apache_beam.transforms.periodicsequence import PeriodicImpulse
 
-    from squall.builders.beam import Squall
+    from squall.beam import Squall
 
     wrong: Any = "hot.rq"
     with pytest.raises(ArgumentError, match="the plan is a Plan, and not a str"):

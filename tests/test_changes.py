@@ -346,7 +346,7 @@ def test_a_folder_of_lines_says_the_changes_or_is_refused(tmp_path: Path) -> Non
 @pytest.mark.spark
 @pytest.mark.more
 def test_a_data_frame_has_a_column_for_the_change() -> None:
-    from squall.builders.spark import to_dataframe
+    from squall.spark import to_dataframe
 
     plan = squall.plan(squall.compile(ALARM, lexer="jena", output="changes"))
     frame = to_dataframe(plan, [stream(ROOMS)])

@@ -38,7 +38,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("squall.compiling", "squall.arguments", "squall.reasoning", "squall.results", "squall.asynchronous"),
     ("squall.explain", "squall.observe"),
     ("squall",),
-    ("squall.sparql_update", "squall.checking"),
+    ("squall.sparql_update", "squall.checking", "squall.beam", "squall.spark"),
     ("squall.testing",),
     ("squall.cli",),
     ("squall.__main__",),

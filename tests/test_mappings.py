@@ -15,6 +15,7 @@ from squall.streams.formats.records import RecordDecoder
 from squall.streams.mappings import rml, short_form
 from squall.streams.mappings.by_column import column_evaluator
 from squall.streams.mappings.evaluation import Evaluator, Number, Statements, UnusableRecord
+from squall.streams.mappings.item_columns import JsonTable
 from squall.streams.mappings.model import Mapping, Records
 from squall.streams.mappings.paths import steps_of
 from tests import mapping_strategies as naive
@@ -94,6 +95,97 @@ def test_by_column_and_record_by_record_is_the_same(data: st.DataObject) -> None
     if isinstance(events, Columns):
         assert events.times == sorted(set(events.times))
         assert sum(events.sizes) == len(events.subjects)
+
+
+def same_by_column(mapping: Mapping, values: list[Any]) -> bool:
+    """Returns whether values can be mapped by column. Then the statements have to be the same, in the same order."""
+    by_column = column_evaluator(mapping)
+    columns = None if by_column is None else by_column.columns(JsonTable(values), "", 7, ".s")
+    if columns is None:
+        return False
+    statements = [pair for value in values for pair in evaluator_of(mapping).statements(value, ".s")]
+    times = [7 if time is None else time for time, _ in statements]
+    assert [time for time, size in zip(columns.times, columns.sizes, strict=True) for _ in range(size)] == times
+    triples = list(zip(columns.subjects, columns.predicates, columns.objects, strict=True))
+    assert triples == [tuple(fact) for _, fact in statements]
+    assert columns.times == sorted(set(columns.times))
+    assert 0 not in columns.sizes
+    return True
+
+
+def _regular(pattern: Any) -> st.SearchStrategy[Any]:
+    """Draws records that have the form of a pattern, with fields of one type, some of which are missing."""
+    if isinstance(pattern, Var):
+        return st.integers(0, 3)
+    if isinstance(pattern, dict):
+        members = {key: _regular(value) for key, value in pattern.items()}
+        return st.fixed_dictionaries(members) | st.fixed_dictionaries({}, optional=members)
+    if isinstance(pattern, list):
+        return st.lists(_regular(pattern[0]), max_size=3) | st.none()
+    return st.just(pattern) | st.sampled_from(["other", None])
+
+
+@given(st.data())
+def test_arrays_and_conditions_by_column_and_record_by_record_are_the_same(data: st.DataObject) -> None:
+    spec = data.draw(specs())
+    mapping = short_form.read(spec.short_form(), "m.map")
+    record = data.draw(st.sampled_from([_regular, _regular, naive.records]))(spec.pattern)
+    values = json.loads(json.dumps(data.draw(st.lists(record, max_size=5))), parse_float=Number)
+    same_by_column(mapping, values)
+
+
+ARRAYS = {
+    "an element": '{ "t": ?t, "of": [ { "k": ?k, "n": ?n } ] } => { ex:{?k} a ex:T ; ex:n ?n } AT ?t',
+    "both": '{ "t": ?t, "id": ?i, "of": [ { "k": ?k } ] } => { ex:{?i} a ex:S ; ex:of ex:{?k} . ex:{?k} a ex:T } AT ?t',
+    "times of elements": '{ "id": ?i, "of": [ { "k": ?k, "t": ?t } ] } => { ex:{?i} ex:k ?k } AT ?t',
+    "two arrays": '{ "id": ?i, "of": [ { "k": ?k } ], "to": [ ?n ] } => { ex:{?i} ex:k ?k ; ex:n ?n }',
+    "pairs": '{ "id": ?i, "of": [ { "k": ?k } ], "to": [ ?n ] } => { ex:{?i}-{?k} ex:n ?n }',
+    "an array in an array": '{ "of": [ { "k": ?k, "in": [ ?n ] } ] } => { ex:{?k} ex:n ?n }',
+    "selected records": '{ "id": "a", "of": [ { "k": ?k } ] } => { ex:x ex:k ?k }',
+    "selected elements": '{ "id": ?i, "of": [ { "n": 1, "k": ?k } ] } => { ex:{?i} ex:k ?k }',
+    "several patterns": '{ "id": "a", "t": ?t } => { ex:a ex:t ?t } { "id": "b", "t": ?t } => { ex:b ex:t ?t }',
+    "equal triples": '{ "id": ?i, "of": [ { "k": ?k } ] } => { ex:{?i} ex:p ?k ; ex:p "x" }',
+    "blank nodes": '{ "of": [ { "k": ?k, "n"?: ?n } ] } => { _:{?k} ex:n ?n }',
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_records_with_arrays_are_mapped_by_column(name: str) -> None:
+    """Of each kind, also of no elements, of several, and of equal ones."""
+    arrays: list[Any] = [[{"k": "x", "n": 1, "t": 2, "in": [1, 2]}, {"k": "y", "n": 2, "t": 3, "in": []}], [], None]
+    arrays += [[{"k": "x", "n": 1, "t": 9}] * 2, [{"k": "z", "n": 1, "t": 10}]]
+    values = [{"t": 9, "id": "ab"[number % 2], "of": array, "to": [1, 1]} for number, array in enumerate(arrays)]
+    for some in (values, values[-1:], []):
+        assert same_by_column(short(ARRAYS[name]), some)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{ "of": [ { "k": ?k, "in": [ { "n": ?n } ] } ] } => { ex:{?k} a ex:T . ex:{?n} a ex:N }',  # they alternate
+        '{ "k": ?k } => { GRAPH ex:g { ex:{?k} a ex:T } }',
+    ],
+)
+def test_what_is_mapped_record_by_record(text: str) -> None:
+    assert column_evaluator(short(text)) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"t": 1, "id": None, "of": []},  # the subject is missing, though no element needs it
+        {"t": 1, "id": "a", "of": {}},
+        {"t": 1, "id": "a", "of": [3]},
+        {"t": None, "id": "a", "of": []},
+        {"t": 0, "id": "a", "of": []},  # it is late
+        {"t": 1, "id": {}, "of": []},
+    ],
+)
+def test_what_cannot_be_mapped_by_column_is_left_to_the_way_record_by_record(value: Any) -> None:
+    first = {"t": 1, "id": "b", "of": [{"k": "x"}]}
+    mapping = short(ARRAYS["both"])
+    assert same_by_column(mapping, [first])
+    assert not same_by_column(mapping, [first, value])
 
 
 def _suffixed(triple: tuple[str, ...]) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ def expected(plan: Any) -> list[tuple[int, str]]:
 @pytest.mark.fault("P9")
 def test_a_dataframe_or_a_single_source_in_place_of_sources(plan: Any, spark: Any) -> None:
     """P9: a job is given batches, and `to_dataframe` takes them as well."""
-    from squall.builders.spark import FrameSource, to_dataframe
+    from squall.spark import FrameSource, to_dataframe
 
     frame: Any = spark.createDataFrame(ROWS, TERMS)
     with pytest.raises(ArgumentError, match="FrameSource"):
@@ -79,7 +79,7 @@ TYPED = "PREFIX : <http://example.org/> SELECT ?r ?n ?x ?b ?t ?m { ?r :n ?n ; :x
 
 
 def test_a_dataframe_goes_in_and_a_typed_one_comes_out(plan: Any, spark: Any) -> None:
-    from squall.builders.spark import to_dataframe
+    from squall.spark import to_dataframe
 
     direct = to_dataframe(plan, spark.createDataFrame(ROWS, TERMS))
     assert dict(direct.dtypes)["km"] == "bigint"
@@ -105,7 +105,7 @@ def test_a_dataframe_goes_in_and_a_typed_one_comes_out(plan: Any, spark: Any) ->
 
 @pytest.mark.more
 def test_what_a_type_cannot_hold_is_text(spark: Any) -> None:
-    from squall.builders.spark import to_dataframe
+    from squall.spark import to_dataframe
 
     xsd = "http://www.w3.org/2001/XMLSchema#"
     cells = {
@@ -123,7 +123,7 @@ def test_what_a_type_cannot_hold_is_text(spark: Any) -> None:
 
 @pytest.mark.more
 def test_bounded_input_gives_a_batch_dataframe(plan: Any, spark: Any) -> None:
-    from squall.builders.spark import FrameSource, to_dataframe
+    from squall.spark import FrameSource, to_dataframe
 
     frame = spark.createDataFrame(ROWS, TERMS)
     result = to_dataframe(plan, Sources([FrameSource(frame)]))
@@ -138,7 +138,7 @@ def test_bounded_input_gives_a_batch_dataframe(plan: Any, spark: Any) -> None:
 
 @pytest.mark.more
 def test_a_value_of_another_type_is_a_clear_error(plan: Any) -> None:
-    from squall.builders.spark import to_dataframe
+    from squall.spark import to_dataframe
 
     with pytest.raises(BuilderError, match="a value of `a` is no int\nhint: have the query answer with what is"):
         to_dataframe(plan, [EDGES], typed={"a": "int"})
@@ -146,7 +146,7 @@ def test_a_value_of_another_type_is_a_clear_error(plan: Any) -> None:
 
 @pytest.mark.more
 def test_a_dataframe_may_have_timestamps_graphs_and_a_stream(spark: Any) -> None:
-    from squall.builders.spark import FrameSource, to_dataframe
+    from squall.spark import FrameSource, to_dataframe
 
     query = "PREFIX : <http://example.org/> SELECT ?g ?o { ?s :old ?o GRAPH ?g { ?s :new ?o } }"
     window = {"http://example.org/s": "RANGE 10s"}
@@ -166,7 +166,7 @@ def test_a_dataframe_may_have_timestamps_graphs_and_a_stream(spark: Any) -> None
 
 @pytest.mark.more
 def test_a_row_that_is_no_triple_goes_to_the_ledger(plan: Any, spark: Any, tmp_path: Path) -> None:
-    from squall.builders.spark import FrameSource, to_dataframe
+    from squall.spark import FrameSource, to_dataframe
 
     rows = [*ROWS, (4, "http://example.org/y", "<urn:p>", "<urn:o>"), (None, "<urn:s>", "<urn:p>", "<urn:o>")]
     ledger = DeadLetterFile(tmp_path / "lost.ndjson")
@@ -182,7 +182,7 @@ def test_a_row_that_is_no_triple_goes_to_the_ledger(plan: Any, spark: Any, tmp_p
 
 def test_a_row_is_one_statement_or_none(plan: Any, spark: Any) -> None:
     """This holds for any cells; extra columns of a valid row are ignored."""
-    from squall.builders.spark import FrameSource, to_dataframe
+    from squall.spark import FrameSource, to_dataframe
 
     two = "<http://example.org/y> .\n5 <http://example.org/x> <http://example.org/to> <http://example.org/z>"
     rows = [(*row, "no\nmatter") for row in ROWS]
@@ -204,14 +204,14 @@ def test_a_row_is_one_statement_or_none(plan: Any, spark: Any) -> None:
     ],
 )
 def test_a_dataframe_of_another_form_is_refused(schema: str, message: str, spark: Any) -> None:
-    from squall.builders.spark import FrameSource
+    from squall.spark import FrameSource
 
     with pytest.raises(SourceError, match=message):
         FrameSource(spark.createDataFrame([], schema), name="edges")
 
 
 def test_a_dataframe_is_for_spark_and_at_its_time(plan: Any, spark: Any, tmp_path: Path) -> None:
-    from squall.builders.spark import FrameSource, to_dataframe
+    from squall.spark import FrameSource, to_dataframe
 
     source = FrameSource(spark.createDataFrame(ROWS, TERMS), name="edges")
     with pytest.raises(SourceError, match="`edges` is read by Spark alone"):
@@ -227,8 +227,8 @@ def test_live_input_gives_a_streaming_dataframe(plan: Any, spark: Any, tmp_path:
     Spark may repeat a batch whose query was stopped before its commit. So the test stores outputs by the number of the
     batch, as a sink has to.
     """
-    from squall.builders.spark import FrameSource, to_dataframe
     from squall.builders.spark.dataframes import THREAD
+    from squall.spark import FrameSource, to_dataframe
 
     (tmp_path / "in").mkdir()
     schema = "time long, subject string, predicate string, object string"
@@ -264,7 +264,7 @@ def test_live_input_gives_a_streaming_dataframe(plan: Any, spark: Any, tmp_path:
 
 @pytest.mark.more
 def test_what_goes_wrong_behind_a_dataframe_is_logged(plan: Any, caplog: pytest.LogCaptureFixture) -> None:
-    from squall.builders.spark import to_dataframe
+    from squall.spark import to_dataframe
 
     def events() -> Iterator[list[Event]]:
         yield EDGES[:1]
@@ -276,7 +276,7 @@ def test_what_goes_wrong_behind_a_dataframe_is_logged(plan: Any, caplog: pytest.
 
 
 def test_a_dataframe_is_a_sink_itself(plan: Any, tmp_path: Path) -> None:
-    from squall.builders.spark import to_dataframe
+    from squall.spark import to_dataframe
     from squall.streams.sinks.folders import FolderSink
 
     sink = FolderSink("out/", tmp_path / "out", "parquet")

@@ -18,8 +18,8 @@ pytest.importorskip("pyspark")
 pytest.importorskip("redis")
 from pyspark.errors import AnalysisException
 
-from squall.builders.spark import FrameSource, session, to_dataframe
 from squall.builders.spark.datasource import EventSource
+from squall.spark import FrameSource, session, to_dataframe
 
 pytestmark = [pytest.mark.spark, pytest.mark.more]
 FOUND = "PREFIX : <http://example.org/> SELECT ?s ?o { ?s :p ?o }"

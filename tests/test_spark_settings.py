@@ -26,9 +26,9 @@ from squall.builders.spark import (  # noqa: E402
     MAX_SINGLE_TASK_BYTES,
     MAX_SINGLE_TASK_ROWS,
     SKEW_THRESHOLD,
-    to_dataframe,
 )
 from squall.builders.spark.settings import Settings, settings  # noqa: E402
+from squall.spark import to_dataframe  # noqa: E402
 
 FIELDS = {
     MAX_FILES_PER_TRIGGER: "max_files_per_trigger",

@@ -3,7 +3,5 @@
 from __future__ import annotations
 
 from squall.builders.beam.job import BeamJob, build
-from squall.builders.beam.sources import ReadEvents
-from squall.builders.beam.transform import Squall
 
-__all__ = ["BeamJob", "ReadEvents", "Squall", "build"]
+__all__ = ["BeamJob", "build"]

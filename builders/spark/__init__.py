@@ -9,7 +9,6 @@ outcome.
 
 from __future__ import annotations
 
-from squall.builders.spark.dataframes import to_dataframe
 from squall.builders.spark.job import SparkJob, build
 from squall.builders.spark.session import DEFAULTS, session
 from squall.builders.spark.settings import (
@@ -20,7 +19,6 @@ from squall.builders.spark.settings import (
     MAX_SINGLE_TASK_ROWS,
     SKEW_THRESHOLD,
 )
-from squall.builders.spark.sources import FrameSource
 
 __all__ = [
     "DEFAULTS",
@@ -30,9 +28,7 @@ __all__ = [
     "MAX_SINGLE_TASK_BYTES",
     "MAX_SINGLE_TASK_ROWS",
     "SKEW_THRESHOLD",
-    "FrameSource",
     "SparkJob",
     "build",
     "session",
-    "to_dataframe",
 ]

@@ -20,15 +20,10 @@ from squall.errors import SquallError, single_errors
 from squall.rdf import Columns, Event, Fact, Quad, Triple
 from squall.streams.dead_letters import excerpt
 from squall.streams.formats import Bad, Malformed
-from squall.streams.mappings.by_column import (
-    column_evaluator,
-    json_columns,
-    merged,
-    named_columns,
-    row_columns,
-)
+from squall.streams.mappings.by_column import column_evaluator, merged
 from squall.streams.mappings.columns import check_columns
 from squall.streams.mappings.evaluation import Facts, Number, RecordEvaluator, UnusableRecord, evaluator_of
+from squall.streams.mappings.item_columns import JsonTable, NamedColumns, Table
 from squall.streams.mappings.model import OutputMapping, Records
 from squall.streams.mappings.outputs import OutputEvaluator
 from squall.streams.mappings.python_records import UnusableValue
@@ -75,20 +70,15 @@ class RecordDecoder:
 
     def json_values(self, records: Sequence[Any]) -> tuple[Sequence[Event], list[Bad]]:
         """Returns the events of records of Avro and Parquet, and those that cannot be used, by their index."""
-        if self._by_column is not None:
-            columns = self._by_column.columns(json_columns(records), len(records), self._stream, self._time, self._own)
-            if columns is not None:
-                self.count = len(columns.subjects)
-                return columns, []
+        if (columns := self._by_columns(JsonTable(records))) is not None:
+            return columns, []
         return self._events(enumerate(records), _usable_record)
 
     def lines(self, block: bytes) -> tuple[Sequence[Event], list[Bad]]:
         """Returns the events of lines of JSON, and the lines that cannot be used. Blank lines are left out."""
-        if self._by_column is not None and (values := _values_of_lines(block)) is not None:
-            columns = self._by_column.columns(json_columns(values), len(values), self._stream, self._time, self._own)
-            if columns is not None:
-                self.count = len(columns.subjects)
-                return columns, []
+        values = None if self._by_column is None else _values_of_lines(block)
+        if values is not None and (columns := self._by_columns(JsonTable(values))) is not None:
+            return columns, []
         lines = ((index, line) for index, line in enumerate(block.split(b"\n")) if line and not line.isspace())
         return self._events(lines, _value_of_line)
 
@@ -101,10 +91,8 @@ class RecordDecoder:
         """
         rows, line_count = self._split(block, is_end)
         if rows and self._by_column is not None and block.isascii() and self._are_complete(rows):
-            column_of = row_columns([values for _, values, _ in rows], self.columns)
-            columns = self._by_column.columns(column_of, len(rows), self._stream, self._time, self._own)
-            if columns is not None:
-                self.count = len(columns.subjects)
+            table = NamedColumns.of_rows([cast(list[str], values) for _, values, _ in rows], self.columns)
+            if (columns := self._by_columns(table)) is not None:
                 return columns, [], line_count
         events, bad = self._events(rows, self._value_of_row)
         return events, bad, line_count
@@ -116,13 +104,19 @@ class RecordDecoder:
             columns: The values of the fields that the mapping uses (`squall.streams.mappings.python_records`).
             count: The number of records.
         """
-        if self._by_column is not None:
-            events = self._by_column.columns(named_columns(columns), count, self._stream, self._time, self._own)
-            if events is not None:
-                self.count = len(events.subjects)
-                return events, []
+        if (events := self._by_columns(NamedColumns(columns, count))) is not None:
+            return events, []
         records = ({name: values[index] for name, values in columns.items()} for index in range(count))
         return self._events(((index, record, row_text(record)) for index, record in enumerate(records)), itemgetter(1))
+
+    def _by_columns(self, table: Table) -> Columns | None:
+        """Returns the triples of records; None if they have to be mapped one by one."""
+        if self._by_column is None:
+            return None
+        columns = self._by_column.columns(table, self._stream, self._time, self._own)
+        if columns is not None:
+            self.count = len(columns.subjects)
+        return columns
 
     def read_header(self, block: bytes, is_end: bool) -> bytes | None:
         """Sets the columns by the first row of CSV, and returns its lines; None: it does not end in the block.

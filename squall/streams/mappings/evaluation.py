@@ -514,8 +514,11 @@ def time_of_value(value: Any, unit_ms: int) -> int | None:
 
 
 def _holds(condition: Condition, items: Items) -> bool:
-    reference, expected = condition
-    value = _value(items, *reference)
+    return fulfils(_value(items, *condition.reference), condition.json)
+
+
+def fulfils(value: Any, expected: str) -> bool:
+    """Returns whether a value is the one of a condition."""
     if type(value) is Number or type(value) is int or (type(value) is TypedText and value.datatype == DECIMAL):
         return expected[:1] in "-0123456789" and Decimal(value) == Decimal(expected)
     return not isinstance(value, dict | list) and json.dumps(value) == expected
