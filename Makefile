@@ -39,8 +39,8 @@ style: $(VENV)/.ready
 types: $(VENV)/.ready
 	$(BIN)/mypy
 
-docs: $(VENV)/.ready            ## runs every example in README.md and docs/
-	$(BIN)/python -m pytest -q tests/test_docs.py
+docs: $(VENV)/.ready            ## runs every example and notebook in README.md and docs/
+	$(BIN)/python -m pytest -q tests/test_docs.py tests/test_notebook_pages.py
 
 site: $(VENV)/.docs             ## the documentation as a web site, in site/; a warning or a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --site-dir site

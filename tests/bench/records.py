@@ -1,6 +1,6 @@
 """Records through a mapping, file to file, beside the same statements as N-Triples.
 
-python -m tests.bench.records [--records 400000] [--repeat 3]
+python -m tests.bench.records [--records 400000] [--repeat 3] [--only CSV]
 
 Each run is a process of its own, the runs are interleaved, and the table has the medians. The query selects few
 statements, so that reading is most of the work. Memory is what a process holds at most, for a quarter of the records
@@ -16,6 +16,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -37,8 +38,21 @@ SOURCES = {
     "lines of JSON": "x.ndjson?map=x.map",
     "lines of JSON, in an array": "nested.ndjson?map=nested.map",
     "CSV": "x.csv?map=x.map",
+    "Avro": "x.avro?map=x.map",
+    "Parquet": "x.parquet?map=x.map",
+    "DataFrame of pandas": "",
 }
-"""The sources by what they are; all have the same statements."""
+"""The sources by what they are; all have the same statements. That of a DataFrame is the file of Parquet."""
+DATAFRAME = """
+import time
+import pandas
+import squall
+frame = pandas.read_parquet("x.parquet")
+plan = squall.plan(squall.compile("q.rq"))
+begin = time.perf_counter()
+count = len(list(squall.run(plan, squall.from_dataframe(frame, "x.map"))))
+print(f"{3 * len(frame):,} statements read, {count} outputs, {time.perf_counter() - begin:.2f} s")
+"""
 _RATE = re.compile(r"([0-9,]+) statements read, ([0-9,]+) outputs?, ([0-9.]+) s")
 
 
@@ -67,20 +81,42 @@ def write(folder: Path, count: int) -> None:
     ):
         rows.write("sensor,degrees,room,ts\n")
         for number in range(count):
-            record = {
-                "sensor": f"s{number % 500}",
-                "degrees": round(number % 400 / 10 + 0.05, 2),
-                "room": f"r{number % 40}",
-            }
+            record = _record(number)
             lines.write(json.dumps({**record, "ts": 1000 * number}) + "\n")
             nested.write(json.dumps({"ts": 1000 * number, "of": [record]}) + "\n")
             rows.write(f"{record['sensor']},{record['degrees']},{record['room']},{1000 * number}\n")
             for statement in _statements(record):
                 statements.write(statement)
                 timed.write(f"{1000 * number} {statement}")
+    _write_tables(folder, count)
     (folder / "x.map").write_text(MAPPING)
     (folder / "nested.map").write_text(NESTED)
     (folder / "q.rq").write_text(QUERY)
+
+
+def _record(number: int) -> dict[str, object]:
+    degrees = round(number % 400 / 10 + 0.05, 2)
+    return {"sensor": f"s{number % 500}", "degrees": degrees, "room": f"r{number % 40}"}
+
+
+def _write_tables(folder: Path, count: int) -> None:
+    """Writes the records as Avro and as Parquet."""
+    import fastavro
+    import pyarrow
+    from pyarrow import parquet
+
+    types = {"sensor": "string", "degrees": "double", "room": "string", "ts": "long"}
+    schema = {
+        "type": "record", "name": "R", "fields": [{"name": name, "type": type} for name, type in types.items()],
+    }  # fmt: skip
+    with (folder / "x.avro").open("wb") as file:
+        fastavro.writer(file, schema, ({**_record(number), "ts": 1000 * number} for number in range(count)))
+    arrow_types = {**types, "ts": "int64"}
+    arrow_schema = pyarrow.schema([(name, pyarrow.type_for_alias(type)) for name, type in arrow_types.items()])
+    with parquet.ParquetWriter(folder / "x.parquet", arrow_schema) as writer:
+        for first in range(0, count, 100_000):
+            rows = [{**_record(number), "ts": 1000 * number} for number in range(first, min(count, first + 100_000))]
+            writer.write_table(pyarrow.Table.from_pylist(rows, arrow_schema))
 
 
 def _statements(record: dict[str, object]) -> Iterator[str]:
@@ -91,8 +127,10 @@ def _statements(record: dict[str, object]) -> Iterator[str]:
 
 
 def run(folder: Path, source: str) -> Figures:
-    """Runs the query over a source, and returns the figures."""
-    command = [sys.executable, "-m", "squall", "run", "q.rq", "--source", source, "--sink", "out.nt"]
+    """Runs the query over a source (``""``: a DataFrame), and returns the figures."""
+    command = [sys.executable, "-c", DATAFRAME]
+    if source:
+        command = [sys.executable, "-m", "squall", "run", "q.rq", "--source", source, "--sink", "out.nt"]
     with tempfile.TemporaryFile() as messages:
         streams = [(os.POSIX_SPAWN_DUP2, messages.fileno(), stream) for stream in (1, 2)]
         before = Path.cwd()
@@ -117,19 +155,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--records", type=int, default=400_000)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--only", action="append", choices=SOURCES, help="a source beside N-Triples; may be repeated")
     arguments = parser.parse_args()
     figures: dict[tuple[str, int], list[Figures]] = {}
+    sources = {what: SOURCES[what] for what in ("N-Triples", *(arguments.only or list(SOURCES)[1:]))}
     sizes = (arguments.records // 4, arguments.records)
     for count in sizes:
         with tempfile.TemporaryDirectory() as name:
-            write(Path(name), count)
+            # In a process of its own: what the memory of this process has been, those that it spawns begin with.
+            writer = get_context("spawn").Process(target=write, args=(Path(name), count))
+            writer.start()
+            writer.join()
             for _ in range(arguments.repeat):
-                for what, source in SOURCES.items():
+                for what, source in sources.items():
                     figures.setdefault((what, count), []).append(run(Path(name), source))
     base = median(figure.rate for figure in figures["N-Triples", arguments.records])
     print("| source | statements/s | of N-Triples | MB, a quarter | MB, all | outputs |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
-    for what in SOURCES:
+    for what in sources:
         small, large = (figures[what, count] for count in sizes)
         rate = median(figure.rate for figure in large)
         memory = [median(figure.megabytes for figure in each) for each in (small, large)]
