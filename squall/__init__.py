@@ -24,6 +24,7 @@ from squall.errors import SquallError, UsageError, raise_all
 from squall.model import Report, System
 from squall.model.windows import LANDMARK, Window, as_window
 from squall.plan import Plan, Planning
+from squall.plan.answers import is_one_query
 from squall.plan.validation import check
 from squall.process.gc_tuning import no_collection
 from squall.process.recursion import deep_recursion
@@ -327,7 +328,7 @@ def run(
     else:
         batches = ([event] for event in arguments.checked(events))
     outputs = build(plan, builder, options).run(batches, arguments.checked_static(static))
-    return Results(outputs if of is None else _only(outputs, of))
+    return Results(outputs if of is None else _only(outputs, of), is_one_query(plan))
 
 
 def _only(outputs: Iterable[Output[Any]], of: type[R]) -> Iterator[Output[R]]:
@@ -374,7 +375,8 @@ def query(
     if not places:
         return run(query_plan, cast(Iterable[Event], sources), builder, static_events, options)
     inputs = Sources([streams.open_source(place) if isinstance(place, str) else place for place in places])
-    return Results(build(query_plan, builder, options).run(inputs, arguments.checked_static(static_events)))
+    outputs = build(query_plan, builder, options).run(inputs, arguments.checked_static(static_events))
+    return Results(outputs, is_one_query(query_plan))
 
 
 def _static_events(static: Any) -> Iterable[Event]:

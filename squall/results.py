@@ -30,7 +30,7 @@ class Row(Mapping[str, Any]):
     """An output with Python values: a mapping of its columns, which are attributes as well.
 
     The columns of a solution are its variables; of a triple ``subject``, ``predicate`` and ``object``, of a quad
-    ``graph`` besides; of an atom ``relation`` and ``arguments``; of the answer of ASK ``answer``. A variable without a
+    ``graph`` besides; of an atom ``relation`` and ``arguments``; of the answer of ASK ``boolean``. A variable without a
     value has None. A column by the name of an attribute below is read as ``row["time"]``.
 
     Attributes:
@@ -78,7 +78,7 @@ def _columns(result: object) -> dict[str, Any]:
         case Atom(relation=relation, arguments=arguments):
             return {"relation": to_python(relation), "arguments": [*map(to_python, arguments)]}
         case Boolean(value=value):
-            return {"answer": value}
+            return {"boolean": value}
     raise TypeError(f"{type(result).__name__} has no columns")
 
 
@@ -88,8 +88,15 @@ class Results(Iterator[Output[R]], Generic[R]):
     A loop takes them one by one. Each method below takes all that are left, so that the run has to end; `rows` is lazy.
     """
 
-    def __init__(self, outputs: Iterable[Output[R]]) -> None:
+    def __init__(self, outputs: Iterable[Output[R]], is_one_query: bool = False) -> None:
+        """Creates them.
+
+        Args:
+            outputs: The outputs.
+            is_one_query: Whether all are answers of one query, so that tables have no column ``rule``.
+        """
         self._outputs = iter(outputs)
+        self._is_one_query = is_one_query
 
     def __iter__(self) -> Iterator[Output[R]]:
         return self._outputs  # without a call of this class for each output
@@ -108,7 +115,8 @@ class Results(Iterator[Output[R]], Generic[R]):
         return (Row(output) for output in self if not isinstance(output.fact, Evaluated))
 
     def to_arrow(self) -> pyarrow.Table:
-        """Returns a table of Arrow: the columns ``time`` and ``rule``, then those of the rows.
+        """Returns a table of Arrow: the columns ``time`` and, unless all are answers of one query, ``rule``, then those
+        of the rows.
 
         ``time`` is a timestamp in UTC, and null for what always holds; ``change`` is a column where outputs say it. A
         column has the type of its values: numbers of several types are doubles if one is a double, else decimals;
@@ -124,8 +132,9 @@ class Results(Iterator[Output[R]], Generic[R]):
         outputs = [output for output in self if not isinstance(output.fact, Evaluated)]
         columns: dict[str, list[Any]] = {
             "time": [None if output.time == ALWAYS else output.time for output in outputs],
-            "rule": [output.rule for output in outputs],
         }
+        if not self._is_one_query:
+            columns["rule"] = [output.rule for output in outputs]
         if any(output.change for output in outputs):
             columns["change"] = [output.change for output in outputs]
         first = tuple(columns)
@@ -214,8 +223,9 @@ class Results(Iterator[Output[R]], Generic[R]):
         self._outputs = chain(first, self._outputs)
         shown = [output for output in first[:MAX_ROWS_IN_HTML] if not isinstance(output.fact, Evaluated)]
         names = list(dict.fromkeys(name for output in shown for name in _columns(output.fact)))
-        head = "".join(f"<th>{escape(name)}</th>" for name in ("time", "rule", *names))
-        rows = "".join(_html_row(map(escape, _html_cells(output, names))) for output in shown)
+        rule = () if self._is_one_query else ("rule",)
+        head = "".join(f"<th>{escape(name)}</th>" for name in ("time", *rule, *names))
+        rows = "".join(_html_row(map(escape, _html_cells(output, names, self._is_one_query))) for output in shown)
         more = "<p>and more</p>" if len(first) > MAX_ROWS_IN_HTML else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
 
@@ -279,10 +289,10 @@ def _html_row(cells: Iterable[str]) -> str:
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
-def _html_cells(output: Output[Any], names: Sequence[str]) -> Iterator[str]:
+def _html_cells(output: Output[Any], names: Sequence[str], is_one_query: bool) -> Iterator[str]:
     values = _columns(output.fact)
     shown = "always" if output.time == ALWAYS else text(date_time(output.time))
-    yield from (shown, output.rule)
+    yield from (shown, *(() if is_one_query else (output.rule,)))
     yield from ("" if values.get(name) is None else str(values[name]) for name in names)
 
 

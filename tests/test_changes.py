@@ -304,7 +304,7 @@ def test_the_changes_of_a_boolean_are_rows(folder: Path, squall: Squall) -> None
     Path("a.rq").write_text(f"ASK {{ ?x <{E}watched> ?y }}")
     _, out, _ = squall("run", "a.rq", *RUN[2:], "--format", "csv")
     assert out.splitlines() == [
-        "time,rule,change,boolean", ",a,insert,false", "2000,a,delete,false", "2000,a,insert,true",
+        "time,change,boolean", ",insert,false", "2000,delete,false", "2000,insert,true",
     ]  # fmt: skip
     _, out, _ = squall("run", "a.rq", *RUN[2:])
     assert [line.split() for line in out.splitlines() if line.endswith(("true", "false"))] == [

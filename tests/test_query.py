@@ -46,7 +46,7 @@ def test_facts_and_answers_have_columns() -> None:
     (row, *_) = results(CONSTRUCT).rows()
     assert dict(row) == {"subject": E + "hall", "predicate": E + "warm", "object": 21}
     rows = results("PREFIX : <http://example.org/> ASK { ?r :degrees ?d }").rows()
-    assert [row.answer for row in rows] == [False, True]
+    assert [row.boolean for row in rows] == [False, True]
     rules = "[r: (?a <urn:p> ?b) -> (?b <urn:q> ?a)]"
     (row,) = squall.query(rules, lexer="jena", sources=[], static=stream("always :a <urn:p> :b")).rows()
     assert (row.time, row.rule, row.object) == (ALWAYS, "r", E + "a")
@@ -71,7 +71,7 @@ def test_a_table_of_arrow_has_typed_columns() -> None:
     table = results(SELECT).to_arrow()
     assert table.schema.field("time").type == pyarrow.timestamp("ms", "UTC")
     assert pyarrow.types.is_decimal(table.schema.field("d").type)
-    assert table.column_names == ["time", "rule", "room", "d", "name"]
+    assert table.column_names == ["time", "room", "d", "name"]
     times = table["time"].to_pylist()
     assert times[0] == datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
     assert len(times) == table.num_rows == 4  # the attic twice: without and with its name

@@ -90,7 +90,7 @@ def test_a_dataframe_goes_in_and_a_typed_one_comes_out(plan: Any, spark: Any) ->
     query = squall.plan(squall.compile(TYPED, lexer="sparql"))
     result = to_dataframe(query, source, options=Options(ledger=ledger))
     types = {"r": "string", "n": "bigint", "x": "double", "b": "boolean", "t": "timestamp", "m": "decimal(38,18)"}
-    assert dict(result.dtypes) == {**types, "time": "timestamp", "place": "int", "rule": "string"}
+    assert dict(result.dtypes) == {**types, "time": "timestamp", "place": "int"}
     rows = result.selectExpr("r", "n", "x", "b", "unix_millis(t)", "m", "unix_millis(time)").collect()
     assert sorted(map(tuple, rows)) == [
         ("http://example.org/attic", 34, 2.5, False, 1767225600000, Decimal("2.5"), 2000),
@@ -128,7 +128,7 @@ def test_bounded_input_gives_a_batch_dataframe(plan: Any, spark: Any) -> None:
     frame = spark.createDataFrame(ROWS, TERMS)
     result = to_dataframe(plan, Sources([FrameSource(frame)]))
     assert not result.isStreaming
-    assert result.columns == ["a", "c", "km", "time", "place", "rule"]
+    assert result.columns == ["a", "c", "km", "time", "place"]
     assert times_and_km(result) == expected(plan)
     typed = to_dataframe(plan, [EDGES], typed={"km": "int"})
     assert typed.where("km > 5").selectExpr("a", "c", "unix_millis(time)").collect() == [

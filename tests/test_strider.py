@@ -222,7 +222,7 @@ def test_static_data_are_in_the_window(tmp_path: Path, squall: Squall) -> None:
     (tmp_path / "in.ntt").write_text(f"10 {OBSERVATIONS[0]} {VALUE} {VALUES[0]} .\n")
     data = "--source", str(tmp_path / "in.ntt"), "--static", str(tmp_path / "flow.nt"), "--format", "tsv-terms"
     code, out, _ = squall("run", str(tmp_path / "q.strider"), *data)
-    assert (code, out) == (0, f"time\trule\ts\n1000\tQ\t{OBSERVATIONS[0]}\n")
+    assert (code, out) == (0, f"time\ts\n1000\t{OBSERVATIONS[0]}\n")
 
 
 # The batch interval

@@ -113,11 +113,76 @@ def test_flat_objects(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["time", "rule", "change"])
-@pytest.mark.parametrize("uri", ["x?format=ndjson-values", "x.parquet"])
+@pytest.mark.parametrize("name", ["time", "rule"])
+@pytest.mark.parametrize("uri", ["x?format=ndjson-values", "x.parquet", "x.csv", "x?format=tsv-terms"])
 def test_a_variable_has_not_the_name_of_a_column_of_all_outputs(name: str, uri: str, tmp_path: Path) -> None:
     with pytest.raises(SinkError, match=rf"`\?{name}` has the name of a column of all outputs\n.*SELECT"):
         written(f"{tmp_path}/{uri}", solution(literal("x"), names=(name,)))
+
+
+TABLES = ("csv", "tsv", "csv-terms", "tsv-terms", "ndjson-values", "parquet")
+A, B = "SELECT ?a { ?s <urn:p> ?a }", "SELECT ?a { ?s <urn:q> ?a }"
+
+
+def columns_in_file(path: str, format: str) -> list[str]:
+    """Returns the columns of a file with at least one row."""
+    if format == "parquet":
+        return [*parquet.read_table(path).column_names]
+    first = Path(path).read_text().splitlines()[0]
+    return [*json.loads(first)] if format == "ndjson-values" else first.replace("\t", ",").split(",")
+
+
+@pytest.mark.parametrize("format", TABLES)
+@pytest.mark.parametrize(
+    ("programs", "sink", "columns"),
+    [
+        ({"a": A}, "out", ["time", "a"]),
+        ({"a": "ASK { ?s <urn:p> ?a }"}, "out", ["time", "boolean"]),
+        ({"a": A, "b": B}, "out", ["time", "rule", "a"]),
+        ({"a": A, "b": B}, "out-{query}-{time}", ["time", "a"]),
+        ({"a": "CONSTRUCT { ?s <urn:r> ?a } { ?s <urn:p> ?a }"}, "out", ["time", "rule", "subject", "predicate",
+                                                                         "object"]),
+        ({"a": "SELECT ?rule { ?s <urn:p> ?rule }"}, "out", ["time", "rule"]),
+    ],
+)  # fmt: skip
+def test_a_table_has_a_column_for_rules_only_if_it_has_several(
+    format: str,
+    programs: dict[str, str],
+    sink: str,
+    columns: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    squall: Squall,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.ntt").write_text('1 <urn:s> <urn:p> "x" .\n1 <urn:s> <urn:q> "y" .\n')
+    for name, text in programs.items():
+        Path(f"{name}.rq").write_text(text)
+    ending = f"{format.partition('-')[0]}"
+    uri = f"{sink}.{ending}" + ("" if ending == format else f"?format={format}")
+    code, _, err = squall("run", *(f"{name}.rq" for name in programs), "--source", "x.ntt", "--sink", uri)
+    assert code == 0, err
+    files = sorted(str(path) for path in Path().glob(f"out*.{ending}"))
+    assert len(files) >= len(programs) * ("query" in sink) + ("query" not in sink)
+    assert {tuple(columns_in_file(file, format)) for file in files} == {tuple(columns)}
+
+
+@pytest.mark.parametrize("format", TABLES)
+@pytest.mark.parametrize(
+    ("programs", "name"), [(["time"], "time"), (["rule", "a"], "rule"), (["time"], "change"), (["rule"], "change")]
+)
+def test_a_variable_with_the_name_of_a_column_is_refused_before_the_run(
+    format: str, programs: list[str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, squall: Squall
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.ntt").write_text("")
+    for program in programs:
+        variable = name if name == "change" else program if len(programs) == 1 else "rule"
+        Path(f"{program}.rq").write_text(f"SELECT ?{variable} {{ ?s <urn:p> ?{variable} }}")
+    output = ("--output", "changes") if name == "change" else ()
+    files = [f"{program}.rq" for program in programs]
+    code, _, err = squall("run", *files, "--source", "x.ntt", "--sink", f"out.x?format={format}", *output)
+    assert (code, f"the variable `?{name}` of" in err, f"`SELECT (?{name} AS ?{name}Value)`" in err) == (2, True, True)
 
 
 # Parquet
@@ -302,7 +367,7 @@ def test_files_are_the_same_on_all_builders(
     expected = [(1000, hall, 21, None), (2000, hall, 21, day), (2000, hall, 20.5, day),
                 (3000, attic, -3, None)]  # fmt: skip
     as_rows: list[dict[str, Any]] = [
-        {"time": at, "rule": "q", "room": room, "d": d, "since": since} for at, room, d, since in expected
+        {"time": at, "room": room, "d": d, "since": since} for at, room, d, since in expected
     ]
     assert lines == sorted(as_rows, key=repr)
     texts = [{name: "" if value is None else str(value) for name, value in row.items()} for row in as_rows]
@@ -325,9 +390,9 @@ def test_files_are_the_same_on_all_builders(
 def test_an_empty_answer_has_its_columns(program: tuple[str, ...], squall: Squall) -> None:
     Path("x.ntt").write_text("")
     assert squall(*program, "--sink", "out.parquet")[0] == 0
-    assert parquet.read_table("out.parquet").column_names == ["time", "rule", "room", "d", "since"]
+    assert parquet.read_table("out.parquet").column_names == ["time", "room", "d", "since"]
     assert squall(*program, "--sink", "out.parquet", "--output", "changes")[0] == 0
-    assert parquet.read_table("out.parquet").column_names == ["time", "rule", "change", "room", "d", "since"]
+    assert parquet.read_table("out.parquet").column_names == ["time", "change", "room", "d", "since"]
 
 
 def test_changes_are_a_column(program: tuple[str, ...], squall: Squall) -> None:

@@ -44,8 +44,8 @@ def to_dataframe(
     """Returns the outputs of a plan as a DataFrame.
 
     The columns are the variables of its query, or ``subject``, ``predicate``, ``object`` and ``graph`` of derived
-    facts; then ``time`` (a timestamp; null for what always holds), ``place`` and ``rule``, and of an output by
-    `changes` ``change`` (``insert`` or ``delete``).
+    facts; then ``time`` (a timestamp; null for what always holds) and ``place``, then ``rule``, unless all
+    outputs are answers of one query, and of an output by `changes` ``change`` (``insert`` or ``delete``).
 
     Bounded input (a list of batches, or `Sources` none of which is live) is processed by this call, and the DataFrame
     is a batch one. Otherwise it is a streaming DataFrame. A job behind it runs until its sources end or its query (in

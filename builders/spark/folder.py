@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow
@@ -12,10 +12,11 @@ from squall.builders.distributed.io.task_output import OUTPUT_ORDER
 from squall.builders.runtime.serde import unpack_output
 from squall.builders.spark import result_frame
 from squall.builders.spark.store import Store
-from squall.contracts import Folder
+from squall.contracts import Folder, Output
 from squall.errors import BuilderError, SquallError
 from squall.plan import Plan
-from squall.streams.formats.output_formats import CHANGES, LINES
+from squall.plan.answers import is_one_query
+from squall.streams.formats.output_formats import CHANGES, line_function
 from squall.streams.sinks.folders import COLUMNS
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class FolderWriter:
         if is_ordered and len(outputs.inputFiles()) == 1:
             outputs = outputs.coalesce(1)  # so that nothing moves to be put in order
         if self.folder.format not in COLUMNS:
-            return _lines(_sorted(outputs, is_ordered), self.folder.format)
+            return _lines(_sorted(outputs, is_ordered), line_function(self.folder.format, is_one_query(self.plan)))
         columns = result_frame.shape(self.plan)
         table = result_frame.frame(result_frame.numbered(outputs) if is_ordered else outputs, columns)
         types = {} if self.folder.types is None and self.folder.format == "csv" else self.folder.types
@@ -92,11 +93,10 @@ def _sorted(outputs: DataFrame, is_ordered: bool) -> DataFrame:
     return outputs.orderBy(*OUTPUT_ORDER) if is_ordered else outputs.sortWithinPartitions(*OUTPUT_ORDER)
 
 
-def _lines(outputs: DataFrame, format: str) -> DataFrame:
-    """Returns a line for each output, in a format of lines."""
+def _lines(outputs: DataFrame, line: Callable[[Output], bytes]) -> DataFrame:
+    """Returns a line for each output."""
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        line = LINES[format]
         for batch in batches:
             try:
                 lines = [line(unpack_output(record.row, record.start)).decode() for record in from_arrow([batch])]

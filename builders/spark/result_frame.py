@@ -16,7 +16,8 @@ from squall.contracts import Output
 from squall.errors import BuilderError, did_you_mean
 from squall.functions.values import NUMERIC
 from squall.plan import Plan
-from squall.plan.operators import Distinct, Select, Slice, Union
+from squall.plan.answers import is_one_query, output_nodes
+from squall.plan.operators import Select
 from squall.rdf import ALWAYS, XSD, Atom, Boolean, Evaluated, Quad, Solution, Term, iri_text, is_blank, is_iri, parts
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ TERM = "struct<lexical: string, datatype: string, language: string>"
 """The type of a term. An IRI or blank node (``_:b``) has a null datatype; a plain literal has xsd:string."""
 EVERY = {"time": "long", "place": "int", "rule": "string"}
 """The columns of every output: its time (integer ms, null for what always holds); its position, from 1 on, among the
-ordered outputs of its time, else 0; its rule."""
+ordered outputs of its time, else 0; its rule, unless all are answers of one query."""
 CHANGE = {"change": "string"}
 """The column behind these of outputs by `changes`: ``insert`` or ``delete``."""
 _TERM = pyarrow.struct([(name, pyarrow.string()) for name in ("lexical", "datatype", "language")])
@@ -42,16 +43,19 @@ class Shape:
         names: the names of the columns of terms.
         asks: whether the only column is the boolean answer of an ASK query.
         changes: whether the outputs are insertions and deletions (`changes`).
+        is_one_query: whether all of them are answers of one query, so that there is no column `rule`.
     """
 
     names: tuple[str, ...]
     asks: bool = False
     changes: bool = False
+    is_one_query: bool = False
 
     @property
     def common(self) -> dict[str, str]:
         """The columns that do not depend on the query, and their types."""
-        return EVERY | CHANGE if self.changes else EVERY
+        columns = {**EVERY, **(CHANGE if self.changes else {})}
+        return {name: type for name, type in columns.items() if name != "rule" or not self.is_one_query}
 
     @property
     def schema(self) -> str:
@@ -84,9 +88,9 @@ def shape(plan: Plan) -> Shape:
         BuilderError: the plan's programs have different columns, or two columns have the same name to Spark.
     """
     shapes = {
-        replace(_shape(plan, end), changes=op.output == "changes")
+        replace(_shape(plan, end), changes=op.output == "changes", is_one_query=is_one_query(plan))
         for node, op in plan.sinks
-        for end in _ends(plan, node.id)
+        for end in output_nodes(plan, node.id)
     }
     if len(shapes) != 1:
         raise BuilderError(
@@ -102,19 +106,10 @@ def shape(plan: Plan) -> Shape:
     return columns
 
 
-def _ends(plan: Plan, id: str) -> Iterator[str]:
-    """Yields the nodes whose rows reach the inputs of a node through unions, duplicate elimination and slices."""
-    for edge in plan.by_id[id].inputs:
-        if isinstance(plan.by_id[edge.node].op, Union | Distinct | Slice):
-            yield from _ends(plan, edge.node)
-        else:
-            yield edge.node
-
-
 def _shape(plan: Plan, id: str) -> Shape:
     match plan.by_id[id].op:
         case Select(ask=True):
-            return Shape(("answer",), asks=True)
+            return Shape(("boolean",), asks=True)
         case Select(names=names):
             return Shape(names)
     return Shape(FACT)
@@ -127,7 +122,7 @@ def _shape_text(shape: Shape) -> str:
 
 def is_ordered(plan: Plan) -> bool:
     """Returns whether a plan's outputs have an order."""
-    ends = (end for node, op in plan.sinks if op.output == "rstream" for end in _ends(plan, node.id))
+    ends = (end for node, op in plan.sinks if op.output == "rstream" for end in output_nodes(plan, node.id))
     return any(isinstance(op := plan.by_id[id].op, Select) and op.order for id in ends)
 
 
@@ -160,10 +155,11 @@ def _batch(batch: pyarrow.RecordBatch, columns: Shape) -> pyarrow.RecordBatch:
         output = unpack_output(record.row, record.start)
         if not isinstance(output.fact, Evaluated):
             time = None if output.time == ALWAYS else output.time
+            rule = () if columns.is_one_query else (output.rule,)
             change = (output.change,) if columns.changes else ()
-            rows.append((*columns.cells(output), time, record.weight, output.rule, *change))
+            rows.append((*columns.cells(output), time, record.weight, *rule, *change))
     kinds = [pyarrow.bool_() if columns.asks else _TERM for _ in columns.names]
-    kinds += [pyarrow.int64(), pyarrow.int32(), pyarrow.string(), *([pyarrow.string()] if columns.changes else [])]
+    kinds += [pyarrow.int64(), pyarrow.int32(), *([pyarrow.string()] * (len(columns.common) - 2))]
     arrays = [pyarrow.array([row[number] for row in rows], type=kind) for number, kind in enumerate(kinds)]
     return pyarrow.RecordBatch.from_arrays(arrays, names=[*columns.names, *columns.common])
 

@@ -132,7 +132,7 @@ def _check_columns(sink: Sink, system: System) -> None:
         hint = f"write each to a file of its own: {ends}; or all as `ndjson-evaluations`"
         raise UsageError(f"`{first}` and `{second}` need a document of `{format}` each", hint=hint)
     if format in RESERVED_NAMES and not isinstance(sink, Folder):
-        _check_names(columns, format)
+        _check_names(columns, format, _is_one_query(sink, system))
     if format not in ONE_HEADER or isinstance(sink, Folder):
         return
     _check_given_types(sink, columns)
@@ -152,14 +152,15 @@ def _check_one_header(columns: Mapping[str, Collection[tuple[str, ...]]], is_by_
         raise UsageError(f"`{first}` and `{second}` have different columns, and a table has one header", hint=hint)
 
 
-def _check_names(columns: Mapping[str, Collection[tuple[str, ...]]], format: str) -> None:
+def _check_names(columns: Mapping[str, Collection[tuple[str, ...]]], format: str, is_one_query: bool) -> None:
     """Raises UsageError if a variable has the name of a column of all outputs."""
-    from squall.streams.formats.plain_json import OUTPUT_COLUMNS
+    from squall.streams.formats.evaluations import common_columns
 
     for rule, own in columns.items():
         for names in own:
-            variables = names[1:] if names[:1] == ("change",) else names
-            for name in OUTPUT_COLUMNS:
+            has_change = names[:1] == ("change",)
+            variables = names[has_change:]
+            for name in common_columns(is_one_query, has_change):
                 if name in variables:
                     hint = f"give it another name: `SELECT (?{name} AS ?{name}Value)`"
                     problem = f"the variable `?{name}` of `{rule}` has the name of a column of all outputs"
@@ -299,7 +300,19 @@ def _declare(sink: Sink, system: System) -> None:
     queries = [rule for rule in rules(system) if any(isinstance(end, Select) for end in rule.consequences)]
     ordered = {query.name for query in queries if query.slice is not None and query.slice.order}
     ordered_outputs = frozenset(name for name in ordered if operators.get(name) == {"rstream"})
-    sink.declare(Declarations(retracting, ordered_outputs, _only_columns(sink, system)))
+    is_one_query = _is_one_query(sink, system)
+    sink.declare(Declarations(retracting, ordered_outputs, _only_columns(sink, system), is_one_query))
+
+
+def _is_one_query(sink: Sink, system: System) -> bool:
+    """Returns whether all that a file of a sink holds are answers of one query."""
+    from squall.model import Ask, Select, rules
+
+    names = columns_of(system, sink)
+    outputs = [name for name in _columns(system) if not names or name in names or _is_by_query(sink)]
+    ends = [end for rule in rules(system) if rule.name in outputs for end in rule.consequences]
+    are_answers = all(isinstance(end, Select | Ask) for end in ends if any(_columns_of(end)))
+    return are_answers and (len(outputs) == 1 or _is_by_query(sink))
 
 
 def _only_columns(sink: Sink, system: System) -> tuple[str, ...]:

@@ -15,7 +15,9 @@ from squall.streams.formats.evaluations import (
     EvaluationCollector,
     answer_of,
     cells,
+    check_names,
     check_unchanging,
+    common_columns,
     query_of,
 )
 from squall.streams.formats.result_sets import ResultSets
@@ -114,7 +116,11 @@ class TableEncoder:
     """An encoder of a table with a header. All outputs must have the same columns."""
 
     def __init__(
-        self, uri: str, row: Callable[[Iterable[str]], bytes], value: Callable[[Term], str] | None = None
+        self,
+        uri: str,
+        row: Callable[[Iterable[str]], bytes],
+        value: Callable[[Term], str] | None = None,
+        is_one_query: bool = False,
     ) -> None:
         """Initializes an encoder.
 
@@ -122,8 +128,10 @@ class TableEncoder:
             uri: The address of the sink, for messages.
             row: Encodes the cells of a row.
             value: Returns the text of a term in a cell; None: the term in N-Triples.
+            is_one_query: Whether all outputs are answers of one query, so that there is no column ``rule``.
         """
         self._uri = uri
+        self._is_one_query = is_one_query
         self._row = row
         self._value = value
         self._has_header = False
@@ -146,10 +154,16 @@ class TableEncoder:
                 f"`{self._uri}` cannot hold outputs with other columns than {', '.join(self._columns or ())}",
                 hint="the format `ndjson` can",
             )
-        head = b"" if self._has_header else self._row(("time", "rule", *columns))
+        head = b"" if self._has_header else self._header(columns, bool(change))
         self._has_header, self._columns = True, columns
         time = "" if output.time == ALWAYS else str(output.time)
-        return head + self._row((time, output.rule, *change, *values))
+        rule = () if self._is_one_query else (output.rule,)
+        return head + self._row((time, *rule, *change, *values))
+
+    def _header(self, columns: tuple[str, ...], has_change: bool) -> bytes:
+        common, variables = common_columns(self._is_one_query, has_change), columns[has_change:]
+        check_names(variables, common)
+        return self._row((*common, *variables))
 
     def end(self) -> bytes:
         return b""

@@ -74,11 +74,13 @@ class Declarations(NamedTuple):
         ordered: The queries whose solutions are output in an order at each instant (``ORDER BY``, ``rstream``).
         columns: The columns of all outputs in a table, if they are the same: ``change`` for `changes`, and the
             variables. ``()``: they are not known.
+        is_one_query: Whether all outputs are answers of one query, so that a table needs no column ``rule``.
     """
 
     retracting: Collection[str] = ()
     ordered: Collection[str] = ()
     columns: tuple[str, ...] = ()
+    is_one_query: bool = False
 
 
 NO_DECLARATIONS = Declarations()
@@ -217,6 +219,19 @@ def cells(answer: Answer) -> tuple[tuple[str, ...], Sequence[Term | None]]:
             return ("boolean",), (Term(str(answer)),)
         case Atom(relation=relation, arguments=arguments):
             return ("relation", *(f"argument{number + 1}" for number in range(len(arguments)))), (relation, *arguments)
+
+
+def check_names(names: tuple[str, ...], common: tuple[str, ...]) -> None:
+    """Raises SinkError if a variable has the name of one of the columns that all outputs have."""
+    for name in common:
+        if name in names:
+            hint = f"give it another name: `SELECT (?{name} AS ?{name}Value)`"
+            raise SinkError(f"the variable `?{name}` has the name of a column of all outputs", hint=hint)
+
+
+def common_columns(is_one_query: bool, has_change: bool) -> tuple[str, ...]:
+    """Returns the columns of all outputs in a table. No variable may have the name of one of them."""
+    return ("time", *(() if is_one_query else ("rule",)), *(("change",) if has_change else ()))
 
 
 def time_text(time: int) -> str:

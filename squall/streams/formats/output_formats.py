@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import Any
 
 from squall.contracts import Output
@@ -136,7 +137,7 @@ FILES = ("parquet",)
 """The formats that are written as whole files, by a sink of their own (`squall.streams.sinks.parquet_files`)."""
 ONE_HEADER = frozenset((*TABLES, *FILES))
 """The formats of a table of all evaluations, whose columns are the same for all of them."""
-RESERVED_NAMES = frozenset(("ndjson-values", *FILES))
+RESERVED_NAMES = frozenset(("ndjson-values", *ONE_HEADER))
 """The formats in which no variable may have the name of a column of all outputs."""
 SOLUTIONS = frozenset((*ONE_HEADER, *DOCUMENTS))
 """The formats of a table, which has the columns of the solutions of a query."""
@@ -211,7 +212,7 @@ def encoder(format: str, uri: str, alone: bool = False, declarations: Declaratio
     if format in FACTS:
         return ResultSetEncoder(_fact_encoder(format, alone), declarations.ordered)
     if format in TABLES:
-        return TableEncoder(uri, *TABLES[format])
+        return TableEncoder(uri, *TABLES[format], declarations.is_one_query)
     if format in DOCUMENTS:
         return DocumentEncoder(uri, format, DOCUMENTS[format])
     if format in LOGS:
@@ -236,7 +237,18 @@ def encoder(format: str, uri: str, alone: bool = False, declarations: Declaratio
     if format in FILES:
         hint = f"name a file: `--sink out.{format}`; or write lines: `ndjson-values`, `csv`"
         raise UsageError(f"`{uri}` cannot be written as `{format}`, which is a format of files", hint=hint)
-    return LineEncoder(LINES[format])
+    return LineEncoder(line_function(format, declarations.is_one_query))
+
+
+def line_function(format: str, is_one_query: bool = False) -> Callable[[Output], bytes]:
+    """Returns the function that encodes an output as a line of a format of `LINES`.
+
+    Args:
+        format: The name of the format.
+        is_one_query: Whether all outputs are answers of one query, so that plain values need no ``rule``.
+    """
+    is_plain = LINES[format] is plain_json_line
+    return partial(plain_json_line, is_one_query=True) if is_plain and is_one_query else LINES[format]
 
 
 def _fact_encoder(format: str, alone: bool) -> Encoder:

@@ -9,22 +9,23 @@ from functools import lru_cache
 from math import isfinite
 
 from squall.contracts import Output
-from squall.errors import SinkError
 from squall.functions.python_values import to_python
 from squall.rdf import ALWAYS, Boolean, Evaluated, Term, is_literal, parts
-from squall.streams.formats.evaluations import answer_of, cells
+from squall.streams.formats.evaluations import answer_of, cells, check_names
 from squall.streams.formats.results import plain_value
 
-OUTPUT_COLUMNS = ("time", "rule", "change")
-"""The members of each output (``change`` only of `changes`), whose names no variable may have."""
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _MAX_DIGITS = 4000
 """A longer number is a text: Python, and so many readers, convert no more digits."""
 _CACHED_TERMS = 65536
 
 
-def plain_json_line(output: Output) -> bytes:
+def plain_json_line(output: Output, is_one_query: bool = False) -> bytes:
     """Returns a line with a flat object: ``time`` (integer ms, null for what always holds), ``rule``, and the values.
+
+    Args:
+        output: The output.
+        is_one_query: Whether all outputs are answers of one query, so that ``rule`` is left out.
 
     Raises:
         SinkError: A variable has the name of a member of all outputs.
@@ -32,26 +33,20 @@ def plain_json_line(output: Output) -> bytes:
     answer = answer_of(output)
     if isinstance(answer, Evaluated):
         return b""
-    members = {"time": "null" if output.time == ALWAYS else str(output.time), "rule": _json_text(output.rule)}
+    members = {"time": "null" if output.time == ALWAYS else str(output.time)}
+    if not is_one_query:
+        members["rule"] = _json_text(output.rule)
     if output.change:
         members["change"] = f'"{output.change}"'
     if isinstance(answer, Boolean):
         members["boolean"] = str(answer)
     else:
         names, values = cells(answer)
-        check_names(names)
+        check_names(names, tuple(members))
         members.update(
             (name, "null" if term is None else json_of_term(term)) for name, term in zip(names, values, strict=True)
         )
     return f"{{{', '.join(f'{_json_text(name)}: {text}' for name, text in members.items())}}}\n".encode()
-
-
-def check_names(names: tuple[str, ...]) -> None:
-    """Raises SinkError if a variable has the name of a column of all outputs."""
-    for name in OUTPUT_COLUMNS:
-        if name in names:
-            hint = f"give it another name: `SELECT (?{name} AS ?{name}Value)`"
-            raise SinkError(f"the variable `?{name}` has the name of a column of all outputs", hint=hint)
 
 
 @lru_cache(_CACHED_TERMS)

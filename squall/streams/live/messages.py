@@ -23,7 +23,16 @@ from squall.streams.formats.evaluations import (
     query_in_log,
     query_of,
 )
-from squall.streams.formats.output_formats import BINARY, EVALUATIONS, FACTS, LINES, LOGS, MESSAGES, log_encoder
+from squall.streams.formats.output_formats import (
+    BINARY,
+    EVALUATIONS,
+    FACTS,
+    LINES,
+    LOGS,
+    MESSAGES,
+    line_function,
+    log_encoder,
+)
 from squall.streams.formats.reading import ReadProgress, Settings, decode
 from squall.streams.formats.result_sets import ResultSets
 from squall.streams.formats.results import DOCUMENTS
@@ -318,7 +327,7 @@ def _messages(
             return _FactMessages(jelly.of_outputs, ordered)
         return _EvaluationMessages(jelly.of_evaluation, ordered=ordered)
     if format in LINES:
-        line = LINES[format]
+        line = line_function(format, declarations.is_one_query)
         if format in FACTS:
             return _FactMessages(partial(_without_newline, lambda outputs: b"".join(map(line, outputs))), ordered)
         return _OutputMessages(partial(_without_newline, line))

@@ -18,9 +18,15 @@ from squall.contracts import Output
 from squall.errors import SinkError
 from squall.functions.values import BOOLEAN
 from squall.rdf import ALWAYS, Boolean, Evaluated, Term, literal
-from squall.streams.formats.evaluations import NO_DECLARATIONS, Declarations, answer_of, cells
+from squall.streams.formats.evaluations import (
+    NO_DECLARATIONS,
+    Declarations,
+    answer_of,
+    cells,
+    check_names,
+    common_columns,
+)
 from squall.streams.formats.event_json import as_json, output_of
-from squall.streams.formats.plain_json import check_names
 from squall.streams.formats.typed_columns import OTHER_COLUMNS, TypedColumn
 from squall.streams.sinks.patterns import PatternSink
 
@@ -144,7 +150,9 @@ class ParquetPatternSink(PatternSink):
         self.types = types
 
     def _write_table(self, uri: str, path: Path, outputs: Sequence[Output], declarations: Declarations) -> None:
-        table = _Table(uri, NO_DECLARATIONS if self.is_by_query else declarations, self.types)
+        if self.is_by_query:
+            declarations = Declarations(is_one_query=declarations.is_one_query)
+        table = _Table(uri, declarations, self.types)
         for output in outputs:
             table.observe(output)
         table.write(path, lambda: outputs)
@@ -166,6 +174,7 @@ class _Table:
     def __init__(self, uri: str, declarations: Declarations, types: Mapping[str, str] | None) -> None:
         self._uri = uri
         self._types = types or {}
+        self._is_one_query = declarations.is_one_query
         self._names_without_rows = declarations.columns
         """The columns of a table without rows, as far as they are known."""
         self._has_change = False
@@ -212,8 +221,9 @@ class _Table:
         times = [None if output.time == ALWAYS else output.time for output in outputs]
         arrays = {
             "time": pyarrow.array(times, pyarrow.timestamp("ms", "UTC")),
-            "rule": pyarrow.array([output.rule for output in outputs], pyarrow.string()),
         }
+        if not self._is_one_query:
+            arrays["rule"] = pyarrow.array([output.rule for output in outputs], pyarrow.string())
         if self._has_change:
             arrays["change"] = pyarrow.array([output.change for output in outputs], pyarrow.string())
         rows = [_row(output)[1] for output in outputs]
@@ -222,7 +232,7 @@ class _Table:
         return pyarrow.RecordBatch.from_pydict(arrays)
 
     def _set_columns(self, names: Sequence[str], has_change: bool) -> None:
-        check_names(tuple(names))
+        check_names(tuple(names), common_columns(self._is_one_query, has_change))
         self._has_change = has_change
         default_type = self._types.get(OTHER_COLUMNS)
         self._columns = [TypedColumn(name, self._types.get(name, default_type)) for name in names]
