@@ -108,9 +108,7 @@ def column_evaluator(mapping: RecordMapping) -> ColumnEvaluator | None:
     rules = mapping.rules
     if not rules or any(rule.graph is not None for rule in rules):
         return None
-    rules_by_path: dict[tuple[Step, ...], list[Rule]] = {}
-    for rule in rules:
-        rules_by_path.setdefault(_path_of(rule), []).append(rule)
+    rules_by_path = _by_path(rules)
     nodes = list(dict.fromkeys(path[:length] for path in rules_by_path for length in range(1, len(path) + 1)))
     blocks = []
     for path in _depth_first(nodes):
@@ -122,6 +120,13 @@ def column_evaluator(mapping: RecordMapping) -> ColumnEvaluator | None:
     if any(len({rule.time for rule in block.rules}) > 1 for block in blocks):
         return None
     return ColumnEvaluator(blocks, not any(_may_coincide(*pair) for pair in combinations(rules, 2)))
+
+
+def _by_path(rules: Sequence[Rule]) -> dict[tuple[Step, ...], list[Rule]]:
+    rules_by_path: dict[tuple[Step, ...], list[Rule]] = {}
+    for rule in rules:
+        rules_by_path.setdefault(_path_of(rule), []).append(rule)
+    return rules_by_path
 
 
 def _path_of(rule: Rule) -> tuple[Step, ...]:
@@ -153,16 +158,7 @@ def _statements(
     block: _Block, items: Items, known_terms: dict[tuple[int, TermMap], Column], default_time: int, own: str
 ) -> _Statements:
     """Returns the statements of a block: those of each item behind those of the one before. Raises UnusableRecord."""
-    terms: dict[TermMap, Column] = {}
-    for rule in block.rules:
-        for term in rule.terms:
-            outer = items.outer(max((reference.level for reference in references_of(term)), default=0))
-            key = (id(outer), term)
-            if key not in known_terms:
-                known_terms[key] = _terms(term, outer, own)
-            if term is rule.subject and not rule.is_optional and None in known_terms[key]:
-                raise UnusableRecord("a subject is missing")
-            terms[term] = spread(known_terms[key], outer, items)
+    terms = _terms_of_rules(block.rules, items, known_terms, own)
     time = block.rules[0].time
     if time is None:
         times: Column = [default_time] * items.count
@@ -183,6 +179,23 @@ def _statements(
         records = list(compress(range(items.count) if records is None else records, sizes))
         sizes = list(filter(None, sizes))
     return _Statements(records, times, sizes, (subjects, predicates, objects))
+
+
+def _terms_of_rules(
+    rules: Sequence[Rule], items: Items, known_terms: dict[tuple[int, TermMap], Column], own: str
+) -> dict[TermMap, Column]:
+    """Returns the terms of rules for all items. Raises UnusableRecord, also for a subject that is missing."""
+    terms: dict[TermMap, Column] = {}
+    for rule in rules:
+        for term in rule.terms:
+            outer = items.outer(max((reference.level for reference in references_of(term)), default=0))
+            key = (id(outer), term)
+            if key not in known_terms:
+                known_terms[key] = _terms(term, outer, own)
+            if term is rule.subject and not rule.is_optional and None in known_terms[key]:
+                raise UnusableRecord("a subject is missing")
+            terms[term] = spread(known_terms[key], outer, items)
+    return terms
 
 
 def _in_order(blocks: Sequence[_Statements]) -> tuple[list[int], tuple[list[Term], list[Term], list[Term]]]:
