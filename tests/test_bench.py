@@ -60,9 +60,14 @@ def test_instructions_are_counted_of_works_that_there_are() -> None:
 
 
 def test_instructions_are_counted_of_runs_that_look_for_better_plans(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = []
-    choose = adaptation.plan_for
-    monkeypatch.setattr(adaptation, "plan_for", lambda *given: looks.append(given) or choose(*given))
+    looks: list[object] = []
+    choose: Any = vars(adaptation)["plan_for"]
+
+    def noted(*given: object) -> object:
+        looks.append(given)
+        return choose(*given)
+
+    monkeypatch.setattr(adaptation, "plan_for", noted)
     assert instructions.evaluate("q3", 8000) == instructions.evaluate("q3", 8000, adapt=True)
     assert looks
     with pytest.raises(SystemExit, match="--adapt"):

@@ -103,7 +103,7 @@ def same_by_column(mapping: Mapping, values: list[Any]) -> bool:
     columns = None if by_column is None else by_column.columns(JsonTable(values), "", 7, ".s")
     if columns is None:
         return False
-    statements = [pair for value in values for pair in evaluator_of(mapping).statements(value, ".s")]
+    statements = [pair for value in values for pair in Evaluator(mapping).statements(value, ".s")]
     times = [7 if time is None else time for time, _ in statements]
     assert [time for time, size in zip(columns.times, columns.sizes, strict=True) for _ in range(size)] == times
     triples = list(zip(columns.subjects, columns.predicates, columns.objects, strict=True))
