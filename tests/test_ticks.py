@@ -272,7 +272,7 @@ def test_ticks_have_a_window_of_their_own(tmp_path: Path, squall: Squall, monkey
     code, out, err = squall("run", "at.rq", "--source", source, "--output", "changes", "--format", "csv")
     assert code == 0, err
     assert out.splitlines()[1:] == [
-        "0,at,insert,1970-01-01T00:00:00Z", "1,at,delete,1970-01-01T00:00:00Z",
-        "2000,at,insert,1970-01-01T00:00:02Z", "2001,at,delete,1970-01-01T00:00:02Z",
-        "4000,at,insert,1970-01-01T00:00:04Z", "4001,at,delete,1970-01-01T00:00:04Z",
+        "0,insert,1970-01-01T00:00:00Z", "1,delete,1970-01-01T00:00:00Z",
+        "2000,insert,1970-01-01T00:00:02Z", "2001,delete,1970-01-01T00:00:02Z",
+        "4000,insert,1970-01-01T00:00:04Z", "4001,delete,1970-01-01T00:00:04Z",
     ]  # fmt: skip

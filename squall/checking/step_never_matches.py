@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 from math import inf
 from typing import Literal, NamedTuple
 
@@ -72,6 +72,8 @@ class _Networks:
     """The distances between the times of patterns, also of parts that have rules of their own."""
 
     def __init__(self, program: Program) -> None:
+        self.scopes = count()
+        """A number for each reading of a part. The rules of all parts have the same names of variables."""
         self.makers: dict[str, list[Rule]] = {}
         """The rules that make the occurrences of a part of a pattern, by their stream."""
         for rule in program.rules:
@@ -112,14 +114,21 @@ class _Networks:
         if len(makers) != 1:
             return
         (maker,) = makers
+        scope = next(self.scopes)
         for part in maker.system.consequences:
             for template in part.template if isinstance(part, Construct) else ():
                 if isinstance(template, AtomPattern):
                     pairs = zip(pattern.arguments[1:], template.arguments, strict=False)
                     for read, value in pairs:
                         if isinstance(read, Variable) and isinstance(value, Variable):
-                            yield from _equal(read, value)
-        yield from self.distances(maker.system)
+                            yield from _equal(read, _scoped(value, scope))
+        for distance in self.distances(maker.system):
+            later, earlier = _scoped(distance.later, scope), _scoped(distance.earlier, scope)
+            yield distance._replace(later=later, earlier=earlier)
+
+
+def _scoped(name: Variable, scope: int) -> Variable:
+    return name if name == _ZERO else Variable(f"{name.name} in part {scope}")
 
 
 def _inner_sources(system: System) -> Iterator[Occurrences]:
@@ -196,9 +205,9 @@ def _linear_difference(first: Expression, second: Expression, factor: int = -1) 
     if left is None or right is None:
         return None
     terms = Counter(left[0])
-    for name, count in right[0].items():
-        terms[name] += factor * count
-    return {name: count for name, count in terms.items() if count}, left[1] + factor * right[1]
+    for name, times in right[0].items():
+        terms[name] += factor * times
+    return {name: times for name, times in terms.items() if times}, left[1] + factor * right[1]
 
 
 _FACTORS = {f"{SPARQL}plus": 1, f"{SPARQL}subtract": -1}

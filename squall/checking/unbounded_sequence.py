@@ -23,18 +23,18 @@ def check(program: Program) -> Iterator[Finding]:
     The place is that of the first part.
     """
     steps = {rule.stream: rule.system for rule in program.rules if rule.stream}
-    patterns = set[str]()
+    parts = {source.iri for rule in program.rules for source in occurrence_sources(rule.system)}
     for rule in program.rules:
-        for source in occurrence_sources(rule.system):
-            query = rule.name.rpartition(" occurrence ")[0] or rule.name
-            if source.window.expires or query in patterns:
-                continue
-            patterns.add(query)
-            step = steps.get(source.iri)
-            origin = None if step is None else step.origin
-            words = "" if origin is None or "\n" in origin.words else f" of `{origin.words}`"
-            message = f"`{query}` stores all occurrences{words} for ever: what follows them may come at any time"
-            yield Finding("unbounded-sequence", WARNING, message, _origin(source, steps) or rule.origin, _HINT)
+        if rule.stream in parts:
+            continue  # a part of a pattern, which is looked at with the whole
+        source = next((source for source in _all_sources(rule.system, steps) if not source.window.expires), None)
+        if source is None:
+            continue
+        step = steps.get(source.iri)
+        origin = None if step is None else step.origin
+        words = "" if origin is None or "\n" in origin.words else f" of `{origin.words}`"
+        message = f"`{rule.name}` stores all occurrences{words} for ever: what follows them may come at any time"
+        yield Finding("unbounded-sequence", WARNING, message, _origin(source, steps) or rule.origin, _HINT)
 
 
 def occurrence_sources(rule: System) -> Iterator[Occurrences]:
@@ -42,6 +42,14 @@ def occurrence_sources(rule: System) -> Iterator[Occurrences]:
     for part in walk(rule):
         if isinstance(part, System):
             yield from (source for source in part.sources if isinstance(source, Occurrences))
+
+
+def _all_sources(rule: System, steps: Mapping[str, System]) -> Iterator[Occurrences]:
+    """Yields the streams of occurrences that a rule reads, each behind those that its own rule reads."""
+    for source in occurrence_sources(rule):
+        if (step := steps.get(source.iri)) is not None:
+            yield from _all_sources(step, steps)
+        yield source
 
 
 def _origin(source: Occurrences, steps: Mapping[str, System]) -> Origin | None:

@@ -210,6 +210,11 @@ class OutputMapping(Mapping):
         return True
 
 
+OUTPUTS = OutputMapping(())
+OUTPUTS_NAME = "outputs"
+"""The name of this mapping in the option ``map``."""
+
+
 @dataclass(frozen=True)
 class Records:
     """How the records of a source are read. It is the same in all processes of a run.

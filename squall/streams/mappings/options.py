@@ -13,9 +13,7 @@ from squall.streams.formats import BY_NAME, Malformed
 from squall.streams.formats.compression import errors
 from squall.streams.formats.reading import ReadProgress, seekable
 from squall.streams.mappings.columns import check_columns
-from squall.streams.mappings.model import Mapping, Records, path_text, with_time
-from squall.streams.mappings.outputs import NAME as OUTPUTS_NAME
-from squall.streams.mappings.outputs import OUTPUTS
+from squall.streams.mappings.model import OUTPUTS, OUTPUTS_NAME, Mapping, Records, path_text, with_time
 from squall.streams.mappings.paths import Steps, steps_of
 from squall.streams.sources.byte_streams import open_file
 

@@ -11,14 +11,8 @@ from typing import Any
 from squall.errors import ArgumentError
 from squall.rdf import ALWAYS, Atom, Fact, Quad, Term, Triple, blank, iri, is_blank, is_iri, literal
 from squall.streams.mappings.evaluation import Facts, UnusableRecord
-from squall.streams.mappings.model import OutputMapping
 
-NAME = "outputs"
-"""The name of the mapping in the option ``map``."""
 _MISSING = object()
-
-
-OUTPUTS = OutputMapping(())
 
 
 class OutputEvaluator:
