@@ -479,3 +479,35 @@ def test_a_file_means_the_same_to_every_builder(tmp_path: Path, builder: str, va
         assert sorted(outputs) == sorted(
             [Interval(part("a", "c"), 2, 5), Interval(part("b", "d"), 3, 6), Interval(part("a", "d"), 3, 5)]
         )
+
+
+@pytest.mark.parametrize(
+    ("program", "source", "is_reported"),
+    [
+        ("a.jena", "x.nt5", True),
+        ("a.jena", "x.txt?format=nt5&stream=urn:s", True),
+        ("a.jena", "x.nt5?valid=time", False),
+        ("a.hfc", "x.nt5", False),
+        ("a.rifps", "x.nt5", False),
+        ("a.jena", "x.nt", False),
+    ],
+)
+def test_tuples_that_no_rule_reads_are_reported(
+    tmp_path: Path, squall: Squall, monkeypatch: pytest.MonkeyPatch, program: str, source: str, is_reported: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.jena").write_text(TRANSITIVE)
+    Path("a.hfc").write_text("?x ?p ?y ?s\n->\n?x ?p ?y\n")
+    Path("a.rifps").write_text(
+        "Document(Group(Forall ?x ?y ?s (?x[<urn:q> -> ?y] :- <urn:x-squall:tuple>(?x <urn:p> ?y ?s))))"
+    )
+    for name in ("x.nt5", "x.txt", "x.nt"):
+        Path(name).write_text(f"{Interval(A)}\n")
+    words = f"no rule reads the facts of `{source}` that have a begin or an end"
+    _, out, _ = squall("check", program, "--source", source)
+    assert (words in out) is is_reported
+    code, _, err = squall("run", program, "--source", source, "--output", "changes" if "time" in source else "istream")
+    assert code == 0
+    assert (words in err) is is_reported
+    if is_reported:
+        assert f"`{source}{'&' if '?' in source else '?'}valid=time`" in err

@@ -59,6 +59,7 @@ def lint(
     same_as: str | None = None,
     same_as_answers: str = "representatives",
     schema_changes: str = "error",
+    tuples: Iterable[str] = (),
 ) -> Findings:
     """Checks one or more programs that run together, without running them.
 
@@ -70,6 +71,7 @@ def lint(
         static: The IRIs of the streams with static data (``""`` is the default one).
         graphs: Whether these may bring named graphs.
         statistics: Counts of the data, as for `squall.plan`.
+        tuples: The addresses of sources and static data whose quintuples become tuples (``valid=data``).
         sample: Events of the data. They are counted if there are no statistics, and show which classes have instances.
 
     Returns:
@@ -105,6 +107,7 @@ def lint(
         statistics=_statistics(statistics, sample),
         classes=None if sample is None else frozenset(_classes(sample)),
         windows=(as_window(window), *windows_by_stream.values()),
+        tuples=tuple(tuples),
     )
     background = {rule_set(name).name for name in rules} | _background_names(system)
     try:

@@ -119,6 +119,7 @@ class Program:
         statistics: Counts of the data, if there are any.
         classes: The classes that the data have instances of. None means unknown.
         windows: The windows that were given from outside.
+        tuples: The addresses of sources and static data whose quintuples become tuples.
     """
 
     system: System
@@ -129,6 +130,7 @@ class Program:
     statistics: Statistics | None = None
     classes: frozenset[Term] | None = None
     windows: tuple[Window, ...] = ()
+    tuples: tuple[str, ...] = ()
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:

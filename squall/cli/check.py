@@ -12,7 +12,7 @@ import click
 import cloup
 
 from squall.cli import completers, messages
-from squall.cli.inputs import check_exist
+from squall.cli.inputs import check_exist, with_tuples
 from squall.cli.options import (
     FAILED,
     FILE,
@@ -162,6 +162,7 @@ def check(
         same_as=same_as,
         same_as_answers=same_as_answers,
         schema_changes=schema_changes,
+        tuples=with_tuples((*sources, *statics)),
     )
     _report(findings, format, ignored, strict)
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from squall.model import System
     from squall.rdf import Event
     from squall.streams import DeadLetterFile, Sources, StaticData
+    from squall.streams.address import Address
+    from squall.streams.formats import Format
     from squall.streams.sources.documents import DocumentData
 
 
@@ -135,6 +137,29 @@ def check_streams(system: System, sources: Sources, addresses: Sequence[str], st
     growing = {place.get("stream") for place, is_growing in zip(places, grows, strict=False) if is_growing}
     for warning in unbounded_state_warnings(system, growing):
         messages.warning(warning)
+    if tuples := with_tuples((*addresses, *statics)):
+        from squall.checking.unread_tuples import unread_tuples
+
+        for warning in unread_tuples(system, tuples):
+            messages.warning(warning)
+
+
+def with_tuples(addresses: Sequence[str]) -> list[str]:
+    """Returns the addresses of documents whose quintuples become tuples."""
+    from squall.streams import address
+
+    uris = [uri for uri in addresses if address.source(uri).get("valid", "data") == "data"]
+    return [uri for uri in uris if (format := _format(address.source(uri))) is not None and format.tuples]
+
+
+def _format(place: Address) -> Format | None:
+    from squall.streams import formats
+
+    name = place.get("format")
+    if name:
+        return formats.BY_NAME.get(name)
+    inferred = formats.of_path(place.path)
+    return None if inferred is None else inferred[0]
 
 
 def check_clock(
