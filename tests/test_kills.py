@@ -23,6 +23,7 @@ from typing import Any, cast
 import pytest
 
 import squall
+from squall.functions.values import date_time
 from squall.rdf import ALWAYS
 from squall.streams import DeadLetterFile, open_source
 from squall.streams.sources.files import Acknowledging
@@ -360,3 +361,54 @@ def test_from_redis_on_spark(tmp_path: Path, broker: brokers.Broker, kills: int,
         KilledOnSpark(tmp_path, arguments, entering(client), written).holds(kills)
     lines = (tmp_path / "lost.ndjson").read_text().splitlines()
     assert len(lines) == len({*lines}) == (tmp_path / "all.ntt").read_text().count("broken")
+
+
+QUINTUPLES = """@prefix : <http://example.org/>.
+[(?x :partOf ?y) (?y :partOf ?z) -> (?x :partOf ?z)]
+"""
+
+
+def quintuples(size: int) -> str:
+    """Returns lines of `.nt5`, by their begins: parts that are replaced, so that most intervals are open at a time."""
+    draw = random.Random(size)
+    lines = []
+    for number in range(size):
+        part = draw.randrange(40)
+        begin, end = number * 1000, (number + draw.randrange(1, 60)) * 1000
+        times = [date_time(begin)] if number % 50 == 7 else [date_time(begin), date_time(end)]
+        names = (f"<http://example.org/{name}>" for name in (f"p{part}", "partOf", f"p{part + draw.randrange(1, 4)}"))
+        lines.append(f"{' '.join((*names, *times))} .\n")
+    return "".join(lines)
+
+
+@KILLS
+def test_quintuples_from_a_file_into_a_file(tmp_path: Path, kills: int) -> None:
+    """A run that ends by itself is killed while intervals are open, each time after it has saved something."""
+    draw, checkpoint = random.Random(kills), tmp_path / "kept"
+    (tmp_path / "parts.jena").write_text(QUINTUPLES)
+    (tmp_path / "in.nt5").write_text(quintuples(200 * kills))
+    command = [sys.executable, "-m", "squall", "build", "parts.jena", "--source", "in.nt5?valid=time"]
+    command += ["--output", "changes"]
+    state = ["--checkpoint", str(checkpoint), "--checkpoint-interval", "20"]
+    interrupted = [*command, "--sink", "out.nt5", *state]
+    environment = {**os.environ, "PYTHONPATH": str(Path(squall.__file__).parent.parent)}
+    subprocess.run([*command, "--sink", "all.nt5"], cwd=tmp_path, env=environment, check=True)
+
+    def saved() -> object:
+        return sorted((path.name, path.stat().st_size) for path in checkpoint.rglob("*") if path.is_file())
+
+    killed = 0
+    for _ in range(kills):
+        before, end = saved() if checkpoint.exists() else None, time.monotonic() + PATIENCE
+        with subprocess.Popen(interrupted, cwd=tmp_path, env=environment, start_new_session=True) as process:
+            while process.poll() is None and (not checkpoint.exists() or saved() == before):
+                assert time.monotonic() < end
+                time.sleep(0.005)
+            time.sleep(draw.random() * 0.05)
+            killed += process.poll() is None
+            ended(process)
+    assert killed
+    subprocess.run(interrupted, cwd=tmp_path, env=environment, check=True)
+    expected = (tmp_path / "all.nt5").read_text().splitlines()
+    assert expected
+    assert Counter((tmp_path / "out.nt5").read_text().splitlines()) == Counter(expected)
