@@ -12,7 +12,7 @@ import click
 import cloup
 
 from squall.cli import completers, messages
-from squall.cli.inputs import check_exist, with_tuples
+from squall.cli.inputs import check_exist, format_of, with_tuples
 from squall.cli.options import (
     FAILED,
     FILE,
@@ -204,12 +204,7 @@ def _names(uris: Sequence[str]) -> frozenset[str] | None:
 
 def _may_bring_graphs(uris: Sequence[str]) -> bool:
     """Returns whether a source may have a format for named graphs. A folder may have any format."""
-    from squall.streams import address, formats
-    from squall.streams.mappings.options import is_mapped
+    from squall.streams import address
 
-    for place in map(address.source, uris):
-        name = place.get("format")
-        format = formats.format_named(name, is_mapped(place)) if name else formats.of_path(place.path, is_mapped(place))
-        if format is None or format[0].syntax.supports_datasets:
-            return True
-    return False
+    formats = (format_of(address.source(uri)) for uri in uris)
+    return any(format is None or format.syntax.supports_datasets for format in formats)

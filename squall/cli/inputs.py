@@ -148,18 +148,23 @@ def with_tuples(addresses: Sequence[str]) -> list[str]:
     """Returns the addresses of documents whose quintuples become tuples."""
     from squall.streams import address
 
-    uris = [uri for uri in addresses if address.source(uri).get("valid", "data") == "data"]
-    return [uri for uri in uris if (format := _format(address.source(uri))) is not None and format.tuples]
+    places = ((uri, address.source(uri)) for uri in addresses)
+    formats = ((uri, format_of(place)) for uri, place in places if place.get("valid", "data") == "data")
+    return [uri for uri, format in formats if format is not None and format.tuples]
 
 
-def _format(place: Address) -> Format | None:
+def format_of(place: Address) -> Format | None:
+    """Returns the format of a source by its address; None if the address does not say it, as that of a folder.
+
+    Raises:
+        UsageError: There is no such format, or it needs a mapping.
+    """
     from squall.streams import formats
+    from squall.streams.mappings.options import is_mapped
 
     name = place.get("format")
-    if name:
-        return formats.BY_NAME.get(name)
-    inferred = formats.of_path(place.path)
-    return None if inferred is None else inferred[0]
+    format = formats.format_named(name, is_mapped(place)) if name else formats.of_path(place.path, is_mapped(place))
+    return None if format is None else format[0]
 
 
 def check_clock(

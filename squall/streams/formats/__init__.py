@@ -174,8 +174,8 @@ _JSON_HINT = "JSON is RDF by a context, in it or in a file beside it: `format=js
 def _mapping_hint(name: str) -> str:
     """Returns the remedy for records without a mapping."""
     remedy = f"name the mapping that makes RDF of it: `format={name}&map=FILE`"
-    others = {"json": f"; or, {_JSON_HINT}", "ndjson": "; or, if squall has written it, `map=outputs`"}
-    return remedy + others.get(name, "")
+    alternatives = {"json": f"; or, {_JSON_HINT}", "ndjson": "; or, if squall has written it, `map=outputs`"}
+    return remedy + alternatives.get(name, "")
 
 
 def check_library(name: str) -> None:
