@@ -148,12 +148,17 @@ class Replanning:
         min_gain: How many times as expensive the present plan has to be, as estimated.
         confirmations: How many times in a row it has to be.
         max_share: The largest share of the run's processor time that looking for better plans may take.
+        backward: Whether the run looks at what it has stored, after a batch.
+        forward: Whether it looks at a sample of its input, when it begins and before each large batch: one with at
+            least a tenth as many statements as rows are stored.
     """
 
     interval: int = 2000
     min_gain: float = 1.5
     confirmations: int = 2
     max_share: float = 0.02
+    backward: bool = True
+    forward: bool = False
 
 
 class BatchMetrics(NamedTuple):
@@ -257,6 +262,7 @@ class BuilderCapabilities:
             `Options.measure` is set.
         statistics: It reads all events in the process that calls `Job.run`, so that statistics can be collected there.
         replans: It replaces its plan while it runs (`Options.replan`).
+        looks_ahead: It also does so for a sample of its input (`Replanning.forward`).
         resumes_with_any_plan: A run that resumes moves from the plan of its checkpoint to the plan that it is given.
         batch_metrics: It measures each batch (`Options.on_batch`).
     """
@@ -274,6 +280,7 @@ class BuilderCapabilities:
     node_metrics: bool = False
     statistics: bool = False
     replans: bool = False
+    looks_ahead: bool = False
     resumes_with_any_plan: bool = False
     batch_metrics: bool = False
 
@@ -338,6 +345,8 @@ def check_options(options: Options, builder: Any, name: str) -> None:
          f"has no setting `{options.conf[0][0] if options.conf else ''}`", "conf"),
         (options.measure, capabilities.node_metrics, "does not measure nodes", "profile-nodes"),
         (options.replan is not None, capabilities.replans, "does not replace its plan while it runs", "adapt"),
+        (options.replan is not None and options.replan.forward, capabilities.looks_ahead,
+         "does not look at its input before it processes it", "adapt forward"),
         (options.on_batch is not None, capabilities.batch_metrics, "does not measure its batches", "latency"),
         (isinstance(options.sink, Folder), capabilities.folder_sinks, "writes no folder", "sink"),
     )  # fmt: skip

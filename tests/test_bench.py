@@ -16,14 +16,13 @@ from unittest.mock import patch
 import pytest
 
 import squall
-from squall.builders.local import adaptation
 from squall.builders.local.event_loop import EventLoop
 from squall.model import System, rules
 from squall.rdf import Columns, Event, Term
 from squall.reasoning.schema import Schema
 from tests import conformance
 from tests.bench import __main__ as bench
-from tests.bench import codes, data, instructions, lars, ours, peers, report, sweep, waves
+from tests.bench import adaptive, codes, data, instructions, lars, ours, peers, report, sweep, waves
 from tests.bench.child import digest, prepare, waits
 from tests.bench.data import u
 from tests.bench.entailment import facts
@@ -59,19 +58,11 @@ def test_instructions_are_counted_of_works_that_there_are() -> None:
     assert 0 < instructions.evaluate("q3", 2000) == instructions.evaluate("q3", 2000, construction=True)
 
 
-def test_instructions_are_counted_of_runs_that_look_for_better_plans(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: list[object] = []
-    choose: Any = vars(adaptation)["plan_for"]
-
-    def noted(*given: object) -> object:
-        looks.append(given)
-        return choose(*given)
-
-    monkeypatch.setattr(adaptation, "plan_for", noted)
-    assert instructions.evaluate("q3", 8000) == instructions.evaluate("q3", 8000, adapt=True)
-    assert looks
-    with pytest.raises(SystemExit, match="--adapt"):
-        instructions.main(["q3", "--adapt", "--construction"])
+def test_adaptive_planning_is_measured_by_runs_with_the_same_outputs() -> None:
+    for figures in (adaptive.measure("stable", 2, 1), adaptive.measure_short("q3", 4000, 1)):
+        outputs = [count for _, count, _ in figures.values()]
+        assert outputs[0]
+        assert len({*outputs}) == 1
 
 
 # -- engines -----------------------------------------------------------------------------------------------------------

@@ -243,9 +243,9 @@ def test_of_a_file_that_cannot_be_read_nothing_is_seen(tmp_path: Path, content: 
     path.write_bytes(content)
     source = open_source(str(path))
     inputs = Inputs((document_of(source, ExecutorSource()),), (source,), False, False)
-    assert [list(events) for events in heads(inputs)] == [[]]
+    assert [list(head.events) for head in heads(inputs)] == [[]]
     path.unlink()
-    assert [list(events) for events in heads(inputs)] == [[]]
+    assert [list(head.events) for head in heads(inputs)] == [[]]
 
 
 @pytest.mark.more

@@ -14,11 +14,13 @@ import squall
 from squall.builders.spark.batch_processor import BatchProcessor
 from squall.builders.spark.job import SparkJob
 from squall.builders.spark.store import read_planning
-from squall.contracts import Options, Replanning
+from squall.contracts import Options, Output, Replanning
 from squall.errors import BuilderError
 from squall.model import System
 from squall.plan import Plan
-from squall.rdf import Event, Triple, iri
+from squall.plan.cardinality import Statistics
+from squall.plan.operators import Match
+from squall.rdf import ALWAYS, Event, Triple, iri
 from squall.streams import Sources, open_source
 from tests.conftest import Squall
 from tests.test_replanning import CHAIN, unstable
@@ -121,6 +123,116 @@ def test_a_run_replaces_its_plan_and_resumes(
     assert Counter(sink.outputs) == Counter(squall.run(squall.plan(system), events))
 
 
+def forward_run(
+    system: System,
+    folder: Path,
+    events: list[Event],
+    files: int,
+    static: Iterable[Event] = (),
+    min_gain: float = 1.5,
+    **more: Any,
+) -> tuple[SparkJob, list[Output]]:
+    """Returns a job that looks ahead, and what it has output for so many files, one each micro-batch."""
+    write(folder, events, files)
+    replanning = Replanning(interval=100, min_gain=min_gain, max_share=1e9, backward=False, forward=True)
+    options = Options(replan=replanning, conf=(ONE_FILE,) if files > 1 else (), **more)
+    job = squall.build(squall.plan(system, replaceable=True), "spark", options)
+    assert isinstance(job, SparkJob)
+    return job, list(job.run(Sources([open_source(f"urn:s={folder}")]), static))
+
+
+def plan_for_rare(system: System, rare: int) -> Plan:
+    """Returns the plan for windows in which one of the predicates of `CHAIN` is rare."""
+    statistics = Statistics.of(event._replace(time=0) for event in unstable((rare,), windows=1))
+    return squall.plan(system, statistics=statistics, replaceable=True)
+
+
+def first_join(plan: Plan) -> set[str]:
+    """Returns the predicates that the first join of a plan reads."""
+    join = next(node for node in plan.nodes if node.op.is_inner_join)
+    nodes, predicates = [join], set()
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node.op, Match):
+            predicates.add(str(node.op.cells[1]))
+        else:
+            nodes += (plan.by_id[edge.node] for edge in node.inputs)
+    return predicates
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("rare", [0, 3])
+def test_a_run_begins_with_the_plan_for_a_sample_of_its_input(rare: int, tmp_path: Path) -> None:
+    """Bounded input without a checkpoint is one batch."""
+    system, events = squall.compile(CHAIN, lexer="csparql"), unstable((rare,), windows=8)
+    job, outputs = forward_run(system, tmp_path / "in", events, 1)
+    assert Counter(outputs) == Counter(squall.run(squall.plan(system), events))
+    assert [change.watermark for change in job.plan_changes] == [ALWAYS]
+    assert job.active_run is not None
+    assert f"<urn:p{rare}>" in first_join(job.active_run.processor.plan) & first_join(plan_for_rare(system, rare))
+
+
+@pytest.mark.more
+def test_a_run_plans_each_large_batch_for_a_sample_of_it(tmp_path: Path) -> None:
+    """In each phase another predicate is rare, and each phase is a batch."""
+    system, events = squall.compile(CHAIN, lexer="csparql"), unstable((3, 0, 3), windows=6)
+    job, outputs = forward_run(system, tmp_path / "in", events, 3)
+    assert Counter(outputs) == Counter(squall.run(squall.plan(system), events))
+    assert len(job.plan_changes) == 3
+    assert job.plan_changes[0].watermark == ALWAYS < job.plan_changes[1].watermark < job.plan_changes[2].watermark
+    assert job.refused_plan == ""
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("killed_in", ["begin_with", "move"])
+def test_a_run_that_looks_ahead_resumes(killed_in: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    system, events = squall.compile(CHAIN, lexer="csparql"), unstable((3, 0), windows=6)
+    sink, state = Lines(), tmp_path / "state"
+    replace_plan = getattr(BatchProcessor, killed_in)
+
+    def interrupted(self: BatchProcessor, plan: Plan, unseeded: Plan) -> None:
+        replace_plan(self, plan, unseeded)
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BatchProcessor, killed_in, interrupted)
+        with pytest.raises(RuntimeError, match="killed"):
+            forward_run(system, tmp_path / "in", events, 2, sink=sink, checkpoint=state)
+    planning = read_planning(state)
+    assert planning is not None
+    assert planning.statistics is not None
+    options = Options(sink=sink, conf=(ONE_FILE,), checkpoint=state)
+    job = squall.build(squall.plan(system, replaceable=True), "spark", options)
+    resumed = list(job.run(Sources([open_source(f"urn:s={tmp_path / 'in'}")])))
+    expected = Counter(squall.run(squall.plan(system), events))
+    assert not Counter(resumed) - expected
+    if killed_in == "begin_with":
+        assert Counter(resumed) == expected
+
+
+@pytest.mark.more
+def test_static_data_count_in_the_first_plan_and_how_its_joins_run(tmp_path: Path) -> None:
+    """What a run counts of its static data for broadcasts is of the plan that it begins with."""
+    text = CHAIN.replace("WHERE", "FROM <urn:static> WHERE").replace("}", ". ?d <urn:is> <urn:good> }")
+    system = squall.compile(text, lexer="csparql")
+    facts = tuple(Triple(iri(f"urn:n3-{number}"), iri("urn:is"), iri("urn:good")) for number in range(3))
+    events, static = unstable((0,), windows=6), [Event(ALWAYS, facts, graph=iri("urn:static"))]
+    folder = tmp_path / "in"
+    job, outputs = forward_run(system, folder, events, 2, static, min_gain=0, checkpoint=tmp_path / "state")
+    expected = Counter(squall.run(squall.plan(system), events, static=static))
+    assert Counter(outputs) == expected
+    assert expected
+    assert job.plan_changes
+    assert job.active_run is not None
+    statistics = job.active_run.processor.plan.statistics
+    options = Options(conf=(ONE_FILE,), checkpoint=tmp_path / "other")
+    same = squall.build(squall.plan(system, statistics=statistics, replaceable=True), "spark", options)
+    assert isinstance(same, SparkJob)
+    assert Counter(same.run(Sources([open_source(f"urn:s={folder}")]), static)) == expected
+    assert job.physical_plan() == same.physical_plan()
+    assert job.physical_plan().broadcast_inputs
+
+
 @pytest.mark.more
 def test_the_summary_says_that_the_plan_has_changed(squall: Squall, tmp_path: Path) -> None:
     (tmp_path / "chain.csparql").write_text(f"REGISTER QUERY chain AS {CHAIN}")
@@ -132,7 +244,7 @@ def test_the_summary_says_that_the_plan_has_changed(squall: Squall, tmp_path: Pa
         *command, "--sink", str(tmp_path / "out.ndjson"), "--checkpoint", str(tmp_path / "state"), "--builder", "spark",
         "--conf", "=".join(ONE_FILE),
     )  # fmt: skip
-    code, _, messages = squall(*on_spark, "--adapt", "--adapt-interval", "100")
+    code, _, messages = squall(*on_spark, "--adapt", "backward", "--adapt-interval", "100")
     assert code == 0, messages
     assert "of the plan: at " in messages
     assert "that was estimated to cost" in messages

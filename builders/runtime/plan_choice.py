@@ -15,6 +15,9 @@ from squall.plan import Plan, Planning
 from squall.plan.cardinality import Statistics, join_cost
 from squall.process.recursion import deep_recursion
 
+_ROWS_PER_STATEMENT = 10
+"""How many stored rows a run moves to another plan in the time in which it processes one statement."""
+
 
 class PlanChoice:
     """Decides when a run looks for a better plan, and when it moves to one.
@@ -22,9 +25,12 @@ class PlanChoice:
     Args:
         replanning: How the run replaces its plan. None: it does not look by itself.
         clock: Returns the time that the run has taken, in seconds.
+        expected_seconds: How long the first look at the state is expected to take.
     """
 
-    def __init__(self, replanning: Replanning | None, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, replanning: Replanning | None, clock: Callable[[], float], expected_seconds: float = 0.0
+    ) -> None:
         self.replanning = replanning
         self.clock = clock
         self._statements = 0
@@ -33,16 +39,31 @@ class PlanChoice:
         self._looked = 0.0
         """The seconds that looks have taken since the last pause."""
         self._pause_until = 0.0
+        if replanning is not None:
+            self._pause_until = clock() + expected_seconds / replanning.max_share
 
     @property
     def may_look(self) -> bool:
-        """Whether the run has worked long enough since the last look at its state."""
+        """Whether the run has worked long enough since the last look at its state or its input."""
         return self.clock() >= self._pause_until
+
+    def looks_ahead(self, statements: int, rows: int) -> bool:
+        """Returns whether the run should look at its input before it processes it.
+
+        Args:
+            statements: About how many statements the input has.
+            rows: How many rows are stored before it.
+        """
+        replanning = self.replanning
+        if replanning is None or not replanning.forward or statements < replanning.interval:
+            return False
+        return rows <= _ROWS_PER_STATEMENT * statements and self.may_look
 
     def is_due(self, statements: int) -> bool:
         """Counts statements that the run has processed. Returns whether it should look for a better plan."""
         self._statements += statements
-        if self.replanning is None or self._statements < self.replanning.interval or not self.may_look:
+        replanning = self.replanning
+        if replanning is None or not replanning.backward or self._statements < replanning.interval or not self.may_look:
             return False
         self._statements = 0
         return True

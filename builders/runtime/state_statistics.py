@@ -1,7 +1,8 @@
-"""Statistics of the data that a dataflow has stored: the patterns whose rows joins read, as they are now.
+"""Statistics of data by the rows of the patterns of a plan.
 
-In a window these are the triples in it. So the statistics follow the stream, and counting them costs nothing between
-two looks at the state.
+They are those of the rows that a dataflow has stored for its joins, as they are now, or of the rows of a sample of what
+comes next. In a window these are the triples in it. So the statistics follow the stream, and counting them costs
+nothing between two looks at the state.
 """
 
 from __future__ import annotations
@@ -50,8 +51,13 @@ class _Column(NamedTuple):
     pairs: float
 
 
-class _Sample(NamedTuple):
-    """A sample of the stored rows of a node, and the number of rows for which one of them stands."""
+class Sample(NamedTuple):
+    """A sample of the rows of a node that are valid together.
+
+    Attributes:
+        rows: The rows.
+        scale: The number of rows for which one of them stands.
+    """
 
     rows: Sequence[Delta]
     scale: float
@@ -67,20 +73,30 @@ def state_statistics(dataflow: Dataflow, watermark: int) -> Statistics:
     Predicates whose triples are not stored have the counts that are assumed without statistics. What rules derive is
     counted with the rest.
     """
-    plan = dataflow.plan
-    defaults = DefaultCounts(functional(plan))
-    counts = {predicate: defaults.counts(predicate) for predicate in _predicates(plan)}
-    of_objects: dict[Term, dict[Term, float]] = {}
     stored = {
         id: _sample(list(operator.stored(port)), watermark) for id, (operator, port) in stored_inputs(dataflow).items()
     }
-    for id, sample_of_id, sample in _together(stored, watermark):
+    return statistics_of(dataflow.plan, dict(_together(stored, watermark)))
+
+
+def statistics_of(plan: Plan, samples: Mapping[str, Sample], fallback: Statistics | None = None) -> Statistics:
+    """Returns the statistics of the triples of which a plan has rows.
+
+    Args:
+        plan: The plan.
+        samples: Samples of the rows of nodes, by the node. What is no row of a single pattern is left out.
+        fallback: The statistics of predicates without samples. None: those that are assumed without statistics.
+    """
+    source = DefaultCounts(functional(plan)) if fallback is None else fallback
+    counts = {predicate: source.counts(predicate) for predicate in _predicates(plan)}
+    of_objects: dict[Term, dict[Term, float]] = {}
+    for id, sample in samples.items():
         pattern = _pattern(plan, id)
         if pattern is None:
             continue
-        live = len(sample) * sample_of_id.scale
+        live = len(sample.rows) * sample.scale
         if isinstance(pattern.subject, int) and isinstance(pattern.value, int | None):
-            counts[pattern.predicate] = _counts(pattern, sample, live)
+            counts[pattern.predicate] = _counts(pattern, sample.rows, live)
         elif isinstance(pattern.subject, int | None) and isinstance(pattern.value, str):
             of_objects.setdefault(pattern.predicate, {})[pattern.value] = live / pattern.share
     for predicate, by_object in of_objects.items():
@@ -89,11 +105,11 @@ def state_statistics(dataflow: Dataflow, watermark: int) -> Statistics:
     return Statistics.of_data(statistics.data)  # the numbers as a checkpoint reads them
 
 
-def _together(stored: Mapping[str, _Sample], watermark: int) -> Iterator[tuple[str, _Sample, list[Delta]]]:
-    """Yields each node, its sample, and the rows that are valid at the watermark; all rows if there are none."""
+def _together(stored: Mapping[str, Sample], watermark: int) -> Iterator[tuple[str, Sample]]:
+    """Yields each node, and a sample of its rows that are valid at the watermark; of all rows if there are none."""
     has_present = any(row[-3] <= watermark for sample in stored.values() for row in sample.rows)
     for id, sample in stored.items():
-        yield id, sample, [row for row in sample.rows if row[-3] <= watermark or not has_present]
+        yield id, sample._replace(rows=[row for row in sample.rows if row[-3] <= watermark or not has_present])
 
 
 def _total(counts: Mapping[Term, Counts]) -> Counts:
@@ -102,10 +118,10 @@ def _total(counts: Mapping[Term, Counts]) -> Counts:
     return Counts(*(sum(getattr(count, name) for count in triples) for name in ("triples", "subjects", "objects")))
 
 
-def _sample(rows: Sequence[Delta], watermark: int) -> _Sample:
+def _sample(rows: Sequence[Delta], watermark: int) -> Sample:
     """Returns a sample of the rows that are valid at the watermark or later."""
     sampled = rows if len(rows) <= SAMPLED_ROWS else Random(0).sample(rows, SAMPLED_ROWS)
-    return _Sample([row for row in sampled if row[-2] > watermark], len(rows) / max(len(sampled), 1))
+    return Sample([row for row in sampled if row[-2] > watermark], len(rows) / max(len(sampled), 1))
 
 
 def _predicates(plan: Plan) -> set[Term]:

@@ -97,6 +97,12 @@ class BatchProcessor:
         if any(joins):
             self.batches = self._batches(joins, self.batches.program.static_time)
 
+    def begin_with(self, plan: Plan, unseeded: Plan) -> None:
+        """Replaces the plan before the first batch. plan, unseeded: see `move`."""
+        self.store.begin_with(unseeded)
+        self.plan = plan
+        self.batches = self._batches(self.store.join_strategies(), self.batches.program.static_time)
+
     def move(self, plan: Plan, unseeded: Plan) -> None:
         """Moves the state of the committed batches to another plan.
 

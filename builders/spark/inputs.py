@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import pickle
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import chain
@@ -15,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from squall.builders.distributed.io import ingest
 from squall.builders.distributed.io.parsing import Document, parse_block
 from squall.builders.distributed.io.records import WorkerRecord
-from squall.builders.distributed.io.splits import Split, pack_splits
+from squall.builders.distributed.io.splits import Split, pack_splits, split_bytes
 from squall.builders.spark.executor_sources import ExecutorSource
 from squall.builders.spark.settings import DEFAULT_TUNING, SparkTuning
 from squall.builders.spark.sources import FrameSource
@@ -66,6 +67,18 @@ class BatchInput(NamedTuple):
     parts: Sequence[Sequence[Split]] = ()
     texts: Sequence[DataFrame] = ()
     first: Sequence[WorkerRecord] = ()
+
+
+class Head(NamedTuple):
+    """The beginning of a file, as a sample of the input.
+
+    Attributes:
+        events: the events.
+        share: the share that they are of the input of their source.
+    """
+
+    events: Sequence[Event]
+    share: float
 
 
 def readable(source: Source) -> bool:
@@ -223,11 +236,36 @@ def _files(document: Document, source: Source | None) -> Sequence[str] | None:
     return None
 
 
-def heads(inputs: Inputs) -> Iterator[Sequence[Event]]:
-    """Yields the events at the beginning of each source that has a file, as a sample of its stream."""
+def heads(inputs: Inputs) -> Iterator[Head]:
+    """Yields the beginning of each source that has files, as a sample of its stream."""
     for document, source in zip(inputs.documents, inputs.sources, strict=True):
         if paths := _files(document, source):
-            yield parse_block(document, str(paths[0]), 0, 0, _head(str(paths[0])), None)[0]
+            total = sum(split_bytes((0, path, 0, -1)) for path in paths)
+            yield _head_of(document, str(paths[0]), total)
+
+
+def batch_heads(documents: Sequence[Document], parts: Sequence[Split]) -> Iterator[Head]:
+    """Yields the beginning of a file of each source of a batch.
+
+    Args:
+        documents: the documents of all sources, by number.
+        parts: the splits of the batch. A source of which no file begins with the batch is left out.
+    """
+    paths: dict[int, list[str]] = {}
+    totals: Counter[int] = Counter()
+    for number, path, begin, end in parts:
+        totals[number] += split_bytes((number, path, begin, end))
+        if not begin:
+            paths.setdefault(number, []).append(path)
+    for number, paths_of_source in paths.items():
+        middle = paths_of_source[len(paths_of_source) // 2]
+        yield _head_of(documents[number], middle, totals[number])
+
+
+def _head_of(document: Document, path: str, total: int) -> Head:
+    """Returns the beginning of a file. total: the bytes of the input that it stands for."""
+    text = _head(path)
+    return Head(parse_block(document, path, 0, 0, text, None)[0], min(len(text) / total, 1.0) if total else 1.0)
 
 
 def _head(path: str) -> bytes:

@@ -44,6 +44,7 @@ from squall.streams.clock import beginning
         settings=True,
         node_metrics=True,
         replans=True,
+        looks_ahead=True,
         batch_metrics=True,
     ),
     read_planning,
@@ -77,8 +78,8 @@ def _check_replaceable(plan: Plan, options: Options) -> None:
     check_replaceable(plan, options)
     if plan.plan_again is None:
         raise BuilderError("the run cannot replace its plan", hint="plan the program by `squall.plan`")
-    if options.run_as_one_batch:
-        raise BuilderError("one batch has one plan", hint="leave out `--adapt`, or `--batch`")
+    if options.run_as_one_batch and options.replan is not None and not options.replan.forward:
+        raise BuilderError("one batch has one plan", hint="say `--adapt forward`, or leave `--adapt` or `--batch` out")
 
 
 class SparkJob:

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from squall.builders.spark.adaptation import RunAdaptation
 from squall.builders.spark.batch_processor import BatchProcessor
 from squall.builders.spark.inputs import BatchInput, Inputs, lines, micro_batch_input
 from squall.builders.spark.session import RECORDS_PER_READ
@@ -32,7 +33,7 @@ class QueryRun:
     Args:
         processor: processes the micro-batches.
         name: the name of the query, and the tag of its jobs.
-        after_batch: is called after the commit of each micro-batch.
+        adaptation: is called before each micro-batch and after its commit.
 
     Attributes:
         spool: the input that the driver reads, if there is any.
@@ -47,9 +48,9 @@ class QueryRun:
         closed: whether no further micro-batch may start.
     """
 
-    def __init__(self, processor: BatchProcessor, name: str, after_batch: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, processor: BatchProcessor, name: str, adaptation: RunAdaptation) -> None:
         self.processor = processor
-        self.after_batch = after_batch
+        self.adaptation = adaptation
         self.name = name
         self.spool: Spool | None = None
         self.ending = threading.Event()
@@ -175,6 +176,7 @@ class QueryRun:
             self.processor.engine.spark = frame.sparkSession  # of this query alone
             frame.sparkSession.conf.set(*RECORDS_PER_READ)
             batch_input, spooled = micro_batch_input(frame, inputs, self.processor.tuning)
+            self.adaptation.before_batch(batch_input)
             self.processor.process(batch_input, is_live=inputs.live)
             outputs = self.processor.outputs(inputs.sources)
             while chunk := list(islice(outputs, _OUTPUTS_PER_ITEM)):
@@ -185,7 +187,7 @@ class QueryRun:
             if self.abandoned:  # they were let go, not taken: the batch has to be done again
                 raise RuntimeError("the run was abandoned")
             self.processor.commit(number)
-            self.after_batch()
+            self.adaptation.after_batch()
             if self.spool is not None and (file := spooled()):
                 self.spool.acknowledge(int(Path(file).stem))
         except BaseException as error:

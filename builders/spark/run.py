@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from squall.builders.distributed.io.ingest import check_clock, is_live
 from squall.builders.distributed.io.parsing import Document, spool_lines
-from squall.builders.distributed.plan.sampling import InputSampler
+from squall.builders.distributed.plan.sampling import InputSampler, counted_by
 from squall.builders.local.identity import mapping_digests, static_digests
 from squall.builders.local.replay import ReplayedBatches
 from squall.builders.spark import executor_sources
@@ -33,7 +33,7 @@ from squall.builders.spark.query import QueryRun
 from squall.builders.spark.session import silence
 from squall.builders.spark.settings import SparkTuning
 from squall.builders.spark.sources import FrameSource
-from squall.builders.spark.spool import Spool, publish, write_lines
+from squall.builders.spark.spool import Spool, publish, spooled_events, write_lines
 from squall.builders.spark.store import Store
 from squall.contracts import Options, Output
 from squall.errors import BuilderError
@@ -93,7 +93,7 @@ class Run:
         self.processor = BatchProcessor(with_seed(plan, seed), options, spark, self.store, static_time, tuning)
         self.adaptation = RunAdaptation(plan, planning, options.replan, self.processor, seed)
         self.tag = f"squall-{self.store.run()}"
-        self.query = QueryRun(self.processor, self.tag, self.adaptation.after_batch)
+        self.query = QueryRun(self.processor, self.tag, self.adaptation)
         self.static_events: Sequence[Event] = ()
         self.ended = threading.Event()
         self.cancelled = False
@@ -181,20 +181,27 @@ class Run:
     def _start(self, static: Iterable[Event], inputs: Inputs) -> BatchInput:
         """Returns the initial batch: axioms and static data, if there are any."""
         file = self.path / "spool" / "static" / "static.json"
-        samples = InputSampler(self.processor.plan)
-        static_events = samples.seen(event._replace(time=ALWAYS) for event in chain(static, self.static_events))
+        processor, input_sampler = self.processor, InputSampler(self.processor.plan)
+        pattern_sampler = self.adaptation.first_sampler()
+        samplers = [sampler for sampler in (input_sampler, pattern_sampler) if sampler is not None]
+        static_events = (event._replace(time=ALWAYS) for event in chain(static, self.static_events))
         with disk_errors(self.path):
             file.parent.mkdir(parents=True, exist_ok=True)
-            draft = write_lines(file, chain.from_iterable(map(spool_lines, static_events)))
-        processor = self.processor
+            draft = write_lines(file, chain.from_iterable(map(spool_lines, counted_by(samplers, static_events))))
+            if draft is not None:
+                publish(draft)
+        if pattern_sampler is not None and self.adaptation.before_run(pattern_sampler, heads(inputs)):
+            input_sampler = InputSampler(processor.plan)
+            for events in spooled_events(file) if draft is not None else ():
+                input_sampler.count(events)
         if processor.batches.program.physical.strategy.is_staged:
             partitions, settings = processor.engine.partitions, processor.settings
-            plan, rows = processor.plan, samples.rows
-            processor.set_join_strategies(choose_join_strategies(plan, rows, heads(inputs), settings, partitions))
-        first = self.processor.batches.initial_records()
+            samples = (head.events for head in heads(inputs))
+            joins = choose_join_strategies(processor.plan, input_sampler.rows, samples, settings, partitions)
+            processor.set_join_strategies(joins)
+        first = processor.batches.initial_records()
         if draft is None:
             return BatchInput(first=first)
-        publish(draft)
         return BatchInput(parts=shared(self.spark, [(len(inputs.documents), str(file))]), first=first)
 
     def _inputs(self, batches: Iterable[Sequence[Event]]) -> Inputs:

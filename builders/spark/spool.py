@@ -12,18 +12,22 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from squall.builders.distributed.io.parsing import dead_letter_line, spool_lines
+from squall.builders.distributed.io.parsing import dead_letter_line, spool_lines, unspool
 from squall.builders.distributed.io.prefetch import EndOfSources, PrefetchedBatch, Prefetcher, split_end
 from squall.builders.distributed.io.records import DeadLetter
 from squall.builders.local.replay import ReplayedBatches
 from squall.builders.spark.disk_errors import disk_errors
 from squall.builders.spark.settings import DEFAULT_TUNING, SparkTuning
 from squall.errors import BuilderError
-from squall.rdf import ALWAYS
+from squall.rdf import ALWAYS, Event
 from squall.streams import Sources
+
+_LINES_PER_BLOCK = 1000
+"""The number of lines of a spool file that are read at a time."""
 
 
 class Spool:
@@ -222,6 +226,13 @@ def write_lines(path: Path, lines: Iterable[str]) -> Path | None:
         draft.unlink()
         return None
     return draft
+
+
+def spooled_events(path: Path) -> Iterator[Sequence[Event]]:
+    """Yields the events of a spool file, some of them at a time."""
+    with open(path, "rb") as lines:
+        while block := b"".join(islice(lines, _LINES_PER_BLOCK)):
+            yield unspool(block)
 
 
 def publish(draft: Path) -> None:

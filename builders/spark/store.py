@@ -151,6 +151,13 @@ class Store:
         self.write(_meaning(plan), META)
         return int(self._first(begin, BEGIN))
 
+    def begin_with(self, plan: Plan) -> None:
+        """Makes the folder another plan's of the same program, before the first batch is committed. A run that is
+        killed meanwhile begins anew."""
+        self.delete(META)
+        self.write(planning_data(plan), PLANNING)
+        self.write(_meaning(plan), META)
+
     def seed(self, seed: int) -> int:
         """Returns the seed of the run: that of the options, or the saved one where the folder is not new.
 

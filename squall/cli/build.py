@@ -58,10 +58,13 @@ from squall.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from squall.contracts import BuilderCapabilities, Interval, Options
+    from squall.contracts import BuilderCapabilities, Interval, Options, Replanning
     from squall.model import System
     from squall.rdf import Event
     from squall.streams import DeadLetterFile, Sink
+
+_ADAPT = ("off", "backward", "forward", "auto")
+"""Which data a run looks at for a better plan."""
 
 
 @cloup.command("run", aliases=["build"], cls=Command)
@@ -195,8 +198,10 @@ if TYPE_CHECKING:
     cloup.option("--batch", is_flag=True, help="Process bounded input as one batch: nothing live, no checkpoint."),
     cloup.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of the engine, by its own name."),
     STATISTICS,
-    cloup.option("--adapt", is_flag=True, help="Replace the plan while it runs, where the data ask for another order "
-                 "of joins."),
+    cloup.option("--adapt", type=click.Choice(_ADAPT), default="off", show_default=True,
+                 help="Replace the plan while it runs, where the data ask for another order of joins: `backward` looks "
+                 "at what the run has stored, `forward` at a sample of the input before it is processed, `auto` at all "
+                 "that the builder can look at."),
     cloup.option("--adapt-interval", type=click.IntRange(min=1), default=2000, show_default=True, metavar="N",
                  help="After how many statements --adapt looks for a better plan."),
 )  # fmt: skip
@@ -258,7 +263,7 @@ def build(
     batch: bool,
     conf: tuple[str, ...],
     statistics: Path | None,
-    adapt: bool,
+    adapt: str,
     adapt_interval: int,
     progress: bool | None,
     metrics: str | None,
@@ -298,7 +303,7 @@ def build(
       sensors | squall run alarm.jena --source '-?format=nt' --clock wall --window 'RANGE 1m'
     """
     # In one piece: what each option means for the run, most in a conditional expression.
-    from squall.contracts import Options, Replanning, capabilities_of
+    from squall.contracts import Options, capabilities_of
     from squall.model import with_windows
     from squall.observe.latency import Latencies
     from squall.observe.progress import Tally
@@ -329,11 +334,11 @@ def build(
         allow_removed_rules=allow_removed_rules,
         memory_limit=None if memory_limit is None else parse_size(memory_limit),
         batch_interval=_batch_interval(batch_interval, system, capabilities),
-        replan=Replanning(adapt_interval) if adapt else None,
+        replan=_replanning(adapt, adapt_interval, capabilities),
     )
     planned_for = planning_statistics(statistics, planner, builder, checkpoint)
     may_replan = is_replaceable(planner, builder, checkpoint is not None or memory_limit is not None)
-    make = planner_of(planner, planned_for, replaceable=adapt or may_replan)
+    make = planner_of(planner, planned_for, replaceable=options.replan is not None or may_replan)
     _check_durability(options, interval)
     if statistics_file and not capabilities.statistics:
         raise UsageError(f"the builder `{builder}` does not collect statistics", hint=_OTHER_BUILDER)
@@ -386,6 +391,22 @@ def build(
 
 
 _OTHER_BUILDER = "leave the option out, or use a builder that supports it: `squall list builders`"
+
+
+def _replanning(mode: str, interval: int, capabilities: BuilderCapabilities) -> Replanning | None:
+    """Returns how the run replaces its plan; None: it does not.
+
+    Args:
+        mode: One of `_ADAPT`.
+        interval: After how many statements it looks for a better plan.
+        capabilities: What the builder can do.
+    """
+    from squall.contracts import Replanning
+
+    if mode == "off":
+        return None
+    forward = mode == "forward" or (mode == "auto" and capabilities.looks_ahead)
+    return Replanning(interval, backward=mode != "forward", forward=forward)
 
 
 def _batch_interval(text: str | None, system: System, capabilities: BuilderCapabilities) -> int | None:

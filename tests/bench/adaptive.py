@@ -10,6 +10,9 @@ time in seconds:
 * `right`: each phase by the plan that is best for it, as if it were known.
 * `adapt`: a run that replaces its plan (`squall run --adapt`).
 * `looks`: on the stable stream, a run that begins with the best plan and looks for better ones.
+
+The last rows are short streams of other works (`tests.bench.works`), each without and with `--adapt`, relative to
+`plan`.
 """
 
 from __future__ import annotations
@@ -17,8 +20,10 @@ from __future__ import annotations
 import argparse
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 
 import squall
 from squall.builders.local.job import IteratorJob
@@ -26,7 +31,9 @@ from squall.builders.runtime.state_statistics import state_statistics
 from squall.contracts import Options, Replanning
 from squall.model import System
 from squall.plan import Plan
-from squall.rdf import Event, Triple, iri
+from squall.rdf import ALWAYS, Event, Triple, iri
+from tests.bench import ours
+from tests.bench.works import WORKS, Task
 
 STREAM = "urn:s"
 QUERY = f"""REGISTER QUERY chain AS SELECT ?a ?e FROM STREAM <{STREAM}> [RANGE 10s STEP 10s]
@@ -34,6 +41,8 @@ WHERE {{ ?a <urn:p0> ?b . ?b <urn:p1> ?c . ?c <urn:p2> ?d . ?d <urn:p3> ?e }}"""
 PER_WINDOW, RARE, NODES = 600, 6, 75
 """The triples of a predicate in a window, those of the rare one, and the nodes on each side of a predicate."""
 BATCH = 512
+SHORT, SHORT_RUNS = ("q3", "q4", "q9"), 20
+"""The works with short streams, and how many times as often as the long ones each of them is evaluated."""
 STREAMS = {"unstable": (0, 1, 2, 3), "stable": (3, 3, 3, 3)}
 
 
@@ -54,11 +63,16 @@ def batches(events: Sequence[Event]) -> list[Sequence[Event]]:
     return [events[first : first + BATCH] for first in range(0, len(events), BATCH)]
 
 
-def run(plan: Plan, events: Sequence[Event], replanning: Replanning | None = None) -> tuple[float, int, int]:
+def run(
+    plan: Plan,
+    events: Iterable[Sequence[Event]],
+    replanning: Replanning | None = None,
+    static: Sequence[Event] = (),
+) -> tuple[float, int, int]:
     """Returns the CPU seconds of a run, the number of its outputs, and how often it has replaced its plan."""
     job = IteratorJob(plan, Options(replan=replanning))
     begin = time.process_time()
-    outputs = sum(1 for _ in job.run(batches(events)))
+    outputs = sum(1 for _ in job.run(events, static))
     return time.process_time() - begin, outputs, len(job.plan_changes)
 
 
@@ -79,16 +93,16 @@ def measure(name: str, windows: int, repeat: int) -> dict[str, tuple[float, int,
     best = [best_plan(system, part) for part in phases]
 
     def right() -> tuple[float, int, int]:
-        runs = [run(plan, part) for plan, part in zip(best, phases, strict=True)]
+        runs = [run(plan, batches(part)) for plan, part in zip(best, phases, strict=True)]
         return sum(seconds for seconds, _, _ in runs), sum(outputs for _, outputs, _ in runs), 0
 
     ways: dict[str, Callable[[], tuple[float, int, int]]] = {
-        "plan": lambda: run(squall.plan(system), events),
+        "plan": lambda: run(squall.plan(system), batches(events)),
         "right": right,
-        "adapt": lambda: run(squall.plan(system, replaceable=True), events, Replanning()),
+        "adapt": lambda: run(squall.plan(system, replaceable=True), batches(events), Replanning()),
     }
     if name == "stable":
-        ways["looks"] = lambda: run(best[0], events, Replanning())
+        ways["looks"] = lambda: run(best[0], batches(events), Replanning())
     figures: dict[str, list[tuple[float, int, int]]] = {way: [] for way in ways}
     for _ in range(repeat):
         for way, measured in ways.items():
@@ -96,17 +110,39 @@ def measure(name: str, windows: int, repeat: int) -> dict[str, tuple[float, int,
     return {way: (median(seconds for seconds, _, _ in runs), *runs[0][1:]) for way, runs in figures.items()}
 
 
+def measure_short(name: str, triples: int, repeat: int) -> dict[str, tuple[float, int, int]]:
+    """Returns the median CPU seconds of runs over a short stream, without and with `--adapt`."""
+    work = WORKS[name]
+    with TemporaryDirectory() as folder:
+        work.write(Path(folder), triples)
+        task = Task(work, work.files(Path(folder)), work.slide or 800)
+        events = list(ours.batched(task, columns=True))
+        static = [Event(ALWAYS, tuple(map(ours.triple, task.static())))]
+        system = squall.compile(task.files.program, window=ours.window(work))
+    ways: dict[str, Replanning | None] = {"plan": None, "adapt": Replanning()}
+    figures: dict[str, list[tuple[float, int, int]]] = {way: [] for way in ways}
+    for _ in range(repeat * SHORT_RUNS):
+        for way, replanning in ways.items():
+            plan = squall.plan(system, replaceable=replanning is not None)
+            figures[way].append(run(plan, events, replanning, static))
+    return {way: (median(seconds for seconds, _, _ in runs), *runs[0][1:]) for way, runs in figures.items()}
+
+
 def main() -> None:
-    """Measures both streams and prints the table."""
+    """Measures the streams and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--windows", type=int, default=30, help="the windows of a phase")
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--triples", type=int, default=40_000, help="the triples of the short streams")
     arguments = parser.parse_args()
-    print("| stream | way | CPU s | of `right` | outputs | changes |\n| --- | --- | ---: | ---: | ---: | ---: |")
-    for name in STREAMS:
-        figures = measure(name, arguments.windows, arguments.repeat)
+    print("| stream | way | CPU s | relative | outputs | changes |\n| --- | --- | ---: | ---: | ---: | ---: |")
+    for name in (*STREAMS, *SHORT):
+        if name in STREAMS:
+            figures, base = measure(name, arguments.windows, arguments.repeat), "right"
+        else:
+            figures, base = measure_short(name, arguments.triples, arguments.repeat), "plan"
         for way, (seconds, outputs, changes) in figures.items():
-            print(f"| {name} | {way} | {seconds:.2f} | {seconds / figures['right'][0]:.2f} | {outputs:,} | {changes} |")
+            print(f"| {name} | {way} | {seconds:.3f} | {seconds / figures[base][0]:.2f} | {outputs:,} | {changes} |")
 
 
 if __name__ == "__main__":

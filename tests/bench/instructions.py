@@ -1,15 +1,12 @@
 """Counts the instructions of evaluations, of this checkout beside a commit:
 
     python -m tests.bench.instructions q3 rdfs --beside 8e808b1e
-    python -m tests.bench.instructions q4 q9 --adapt
 
 On a machine that others use, times vary by more than changes of a few per cent; instructions do not. Each work is
 evaluated in a process under `valgrind --tool=callgrind`, which counts from the middle of the stream on: the evaluation
 of the second half, without imports, planning and construction. What has no times is counted as a whole. With
-`--construction`, what is counted is a second compilation, planning and construction of the job. With
-`--adapt`, a run that looks for better plans is counted beside one that does not, both over the whole stream: after its
-first look, a run pauses. Hashes have the seed 0, and addresses are not randomised (`setarch -R`). Needs Linux on
-x86-64.
+`--construction`, what is counted is a second compilation, planning and construction of the job. Hashes have the seed 0,
+and addresses are not randomised (`setarch -R`). Needs Linux on x86-64.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,8 +38,6 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--beside", metavar="COMMIT", help="a commit to count, too")
     parser.add_argument("--size", type=int, help="triples of the stream")
     parser.add_argument("--construction", action="store_true", help="compilation, planning and construction")
-    parser.add_argument("--adapt", action="store_true", help="a run with --adapt beside one without, of this checkout")
-    parser.add_argument("--whole", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(given)
 
@@ -62,12 +57,11 @@ def ask_valgrind(number: int) -> None:
     send((ctypes.c_long * 6)(number))
 
 
-def evaluate(name: str, size: int, construction: bool = False, adapt: bool | None = None) -> int:
+def evaluate(name: str, size: int, construction: bool = False) -> int:
     """Evaluates a work's stream, with events in memory, and returns the number of outputs."""
     import gc
 
     import squall
-    from squall.contracts import Options, Replanning
     from squall.rdf import ALWAYS, Event
     from tests.bench import ours
     from tests.bench.works import WORKS, Task
@@ -81,11 +75,10 @@ def evaluate(name: str, size: int, construction: bool = False, adapt: bool | Non
         gc.disable()
 
         def job() -> squall.Job:
-            plan = squall.plan(squall.compile(task.files.program, window=ours.window(work)), replaceable=bool(adapt))
-            return squall.build(plan, "iterator", Options(replan=Replanning() if adapt else None))
+            return squall.build(squall.plan(squall.compile(task.files.program, window=ours.window(work))), "iterator")
 
         def half_counted() -> Iterator[Sequence[Event]]:
-            half = len(batches) // 2 if adapt is None else 0
+            half = len(batches) // 2
             yield from batches[:half]
             ask_valgrind(_START)
             yield from batches[half:]
@@ -100,10 +93,8 @@ def evaluate(name: str, size: int, construction: bool = False, adapt: bool | Non
         return outputs
 
 
-def count(name: str, size: int, tree: Path, construction: bool = False, adapt: bool | None = None) -> int:
+def count(name: str, size: int, tree: Path, construction: bool = False) -> int:
     """Returns the instructions for the second half of a work's stream, or for its job, by the code in a folder.
-
-    Where it is said whether the run adapts its plan, they are those for the whole stream.
 
     Raises:
         RuntimeError: The evaluation failed; the message has its output.
@@ -112,7 +103,6 @@ def count(name: str, size: int, tree: Path, construction: bool = False, adapt: b
     command = ["setarch", "-R", *valgrind, sys.executable]
     child = [str(Path(__file__)), name, "--size", str(size), "--inside"]
     child += ["--construction"] * construction
-    child += ["--whole"] * (adapt is False) + ["--adapt"] * (adapt is True)
     environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(tree)}
     process = subprocess.run([*command, "-P", *child], capture_output=True, text=True, env=environment, cwd=tree)
     total = re.search(r"Collected : (\d+)", process.stderr)
@@ -134,28 +124,14 @@ def checkout(commit: str) -> Iterator[Path]:
             subprocess.run([*git, "remove", "--force", str(tree)], check=True)
 
 
-def print_adaptation(sizes: Mapping[str, int]) -> None:
-    """Prints what each work takes without and with looks for better plans."""
-    for name, size in sizes.items():
-        stays, adapts = (count(name, size, ROOT, adapt=adapt) for adapt in (False, True))
-        print(f"{name}, {size:,} triples: {stays / 1e6:,.1f} and {adapts / 1e6:,.1f} million with --adapt: "
-              f"{adapts / stays:.3f}", flush=True)  # fmt: skip
-
-
 def main(given: Sequence[str] | None = None) -> None:
     options = arguments(given)
     if options.inside:
-        adapt = options.adapt if options.adapt or options.whole else None
-        evaluate(options.work[0], options.size, options.construction, adapt)
+        evaluate(options.work[0], options.size, options.construction)
         os._exit(0)  # at its end, the interpreter would collect what the evaluation has left
     if not shutil.which("valgrind"):
         raise SystemExit("valgrind is not installed (Debian: valgrind)")
-    if options.adapt and (options.beside or options.construction):
-        raise SystemExit("--adapt counts evaluations of this checkout, so leave --beside and --construction out")
     sizes = {name: options.size or SIZES.get(name, 3_000) for name in options.work or SIZES}
-    if options.adapt:
-        print_adaptation(sizes)
-        return
     if not options.beside:
         for name, size in sizes.items():
             print(

@@ -1,7 +1,8 @@
 """Adaptive planning in a distributed engine: between two micro-batches, a job replaces its plan.
 
-One task looks at the state of the job, and moves it to a plan that is clearly cheaper for these data twice in a row
-(`squall.builders.distributed.exec.plan_change`). The outputs do not depend on it.
+*Backward*: one task looks at the state of the job, and moves it to a plan that is clearly cheaper for these data twice
+in a row (`squall.builders.distributed.exec.plan_change`). *Forward*: the driver looks at a sample of a large batch, and
+the job moves to a plan that is clearly cheaper for it before it processes the batch. The outputs do not depend on it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable
 
 from squall.builders.distributed.exec.logged_batches import LoggedBatches
+from squall.builders.distributed.plan.sampling import PatternSampler
 from squall.builders.runtime.plan_choice import PlanChoice, plan_for
 from squall.builders.runtime.replanning import CannotReplan
 from squall.contracts import PlanChange, Replanning
@@ -50,21 +52,49 @@ class BatchAdaptation:
         Returns:
             Whether the plan has been replaced.
         """
-        if not self.choice.is_due(statements) or not batches.looked_at_rows:
+        if not self.choice.is_due(statements) or not batches.looked_at_rows or not self._can_look(batches):
             return False
+        with self.choice.timed():
+            plan, gain = plan_for(self.plan, self.planning, batches.statistics())
+            return self.choice.is_confirmed(gain) and self._has_moved(plan, gain, batches.watermark, move)
+
+    def look_ahead(self, batches: LoggedBatches, sampler: PatternSampler, move: Callable[[Plan], None]) -> bool:
+        """Replaces the plan if another one is better for the batch that is processed next.
+
+        Args:
+            batches: the batches of the job.
+            sampler: has counted a sample of the batch.
+            move: see `count`.
+
+        Returns:
+            Whether the plan has been replaced.
+        """
+        if not self._can_look(batches):
+            return False
+        present = batches.statistics() if batches.looked_at_rows else None
+        plan, gain = plan_for(self.plan, self.planning, sampler.statistics(present))
+        return gain >= self.min_gain and self._has_moved(plan, gain, batches.watermark, move)
+
+    @property
+    def min_gain(self) -> float:
+        """How many times as expensive as another plan the present one has to be."""
+        return (self.choice.replanning or Replanning()).min_gain
+
+    def _can_look(self, batches: LoggedBatches) -> bool:
+        """Returns whether one task can look at the state."""
         if batches.looked_at_rows > self.max_rows:
             rows = counted(batches.looked_at_rows, "row")
             self.refused = f"the state has {rows}, and one task reads at most {self.max_rows:,} of them"
             return False
-        with self.choice.timed():
-            plan, gain = plan_for(self.plan, self.planning, batches.statistics())
-            if not self.choice.is_confirmed(gain):
-                return False
-            try:
-                move(plan)
-            except CannotReplan as error:
-                self.refused = error.message
-                return False
+        return True
+
+    def _has_moved(self, plan: Plan, gain: float, watermark: int, move: Callable[[Plan], None]) -> bool:
+        """Moves the state to another plan if that is possible, and returns whether it was."""
+        try:
+            move(plan)
+        except CannotReplan as error:
+            self.refused = error.message
+            return False
         self.plan, self.refused = plan, ""
-        self.changes.append(PlanChange(batches.watermark, gain))
+        self.changes.append(PlanChange(watermark, gain))
         return True
