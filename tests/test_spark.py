@@ -248,6 +248,26 @@ def test_of_a_file_that_cannot_be_read_nothing_is_seen(tmp_path: Path, content: 
     assert [list(head.events) for head in heads(inputs)] == [[]]
 
 
+def test_the_beginning_of_a_file_stands_for_its_source(tmp_path: Path) -> None:
+    from squall.builders.spark.executor_sources import ExecutorSource
+    from squall.builders.spark.inputs import Inputs, batch_heads, document_of, heads
+
+    for number in range(2):
+        lines = (f"{time} <urn:{number}> <urn:p> <urn:{time:020}> .\n" for time in range(10_000))
+        (tmp_path / f"{number}.ntt").write_text("".join(lines))
+    source = open_source(str(tmp_path))
+    size = (tmp_path / "0.ntt").stat().st_size
+    documents = (document_of(source, ExecutorSource()),)
+    (head,) = heads(Inputs(documents, (source,), False, False))
+    assert 0 < len(head.events) < 10_000
+    assert head.share == pytest.approx(len(head.events) / 20_000, rel=0.05)
+    parts = [(0, str(tmp_path / "0.ntt"), size // 2, -1), (0, str(tmp_path / "1.ntt"), 0, size - 1)]
+    (head,) = batch_heads(documents, parts)
+    assert str(head.events[0].facts[0][0]) == "<urn:1>"
+    assert head.share == pytest.approx(len(head.events) / 15_000, rel=0.05)
+    assert not list(batch_heads(documents, parts[:1]))  # no file begins with this batch
+
+
 @pytest.mark.more
 @pytest.mark.parametrize("most", [None, "0"])
 def test_the_static_side_of_a_join_goes_to_all_tasks(tmp_path: Path, most: str | None) -> None:

@@ -128,7 +128,7 @@ def forward_run(
     folder: Path,
     events: list[Event],
     files: int,
-    static: Iterable[Event] = (),
+    static: Sequence[Event] = (),
     min_gain: float = 1.5,
     **more: Any,
 ) -> tuple[SparkJob, list[Output]]:
@@ -211,12 +211,14 @@ def test_a_run_that_looks_ahead_resumes(killed_in: str, tmp_path: Path, monkeypa
 
 
 @pytest.mark.more
-def test_static_data_count_in_the_first_plan_and_how_its_joins_run(tmp_path: Path) -> None:
-    """What a run counts of its static data for broadcasts is of the plan that it begins with."""
-    text = CHAIN.replace("WHERE", "FROM <urn:static> WHERE").replace("}", ". ?d <urn:is> <urn:good> }")
-    system = squall.compile(text, lexer="csparql")
-    facts = tuple(Triple(iri(f"urn:n3-{number}"), iri("urn:is"), iri("urn:good")) for number in range(3))
-    events, static = unstable((0,), windows=6), [Event(ALWAYS, facts, graph=iri("urn:static"))]
+@pytest.mark.parametrize("rare", [0, 2])
+def test_static_data_count_in_the_first_plan_and_how_its_joins_run(rare: int, tmp_path: Path) -> None:
+    """What a run counts of its static data for broadcasts is of the plan that it begins with: joins read patterns."""
+    system = squall.compile(
+        "[r: (?a <urn:p0> ?b) (?b <urn:in> ?c) (?c <urn:p2> ?d) -> (?a <urn:q> ?d)]", lexer="jena", window="RANGE 10s"
+    )
+    facts = tuple(Triple(iri(f"urn:n1-{number}"), iri("urn:in"), iri(f"urn:n2-{number}")) for number in range(9))
+    events, static = unstable((rare,), windows=6), [Event(ALWAYS, facts)]
     folder = tmp_path / "in"
     job, outputs = forward_run(system, folder, events, 2, static, min_gain=0, checkpoint=tmp_path / "state")
     expected = Counter(squall.run(squall.plan(system), events, static=static))
