@@ -26,6 +26,7 @@ BYTES_PER_OUTPUT = 200
 MIN_FAN_OUT = 10
 """A join is to blame if it has made so many times as many rows of a batch as it stores."""
 _MORE = "or allow more by `--memory-limit`"
+_WINDOWS = "give the streams windows, such as `--window 'RANGE 10m'`"
 
 
 class CountsRows(Protocol):
@@ -117,10 +118,11 @@ class MemoryLimit:
         out, stored = counted(joins[worst], "row"), counted(state.get(worst, 0), "row")
         planners = [name for name in ("rete", "greedy") if name != self.plan.planner]
         planner = f"another one (`--planner {planners[0]}`)" if len(planners) == 1 else "another one (`--planner`)"
+        fewer = "give the streams shorter windows" if self.plan.has_expiring_windows else _WINDOWS
         return (
             f"{self._name(worst)} has made {out} of the {stored} that it stores, since many of them agree on what is "
             "joined",
-            "join on more variables; or let a planner find another order: one with `--statistics` "
+            f"join on more variables; or {fewer}; or let a planner find another order: one with `--statistics` "
             f"(`--collect-statistics` makes them), or {planner}",
         )
 
@@ -135,7 +137,7 @@ class MemoryLimit:
         if not self.plan.has_expiring_windows:
             return (
                 f"{holds}, and none of them expires, since no stream has a window that ends",
-                "give the streams windows, such as `--window 'RANGE 10m'`",
+                _WINDOWS,
             )
         return f"{holds}: so many rows hold at the same time", "give the streams shorter windows"
 
