@@ -491,6 +491,9 @@ def test_the_queries_of_strider_are_measured_window_by_window(
     assert result.triples == sizes
     assert result.outputs == 3 * waves.VALUES**2  # one sensor has a value of the rare kind in each window
     assert all(len({event.time // 10_000 for event in batch}) == 1 for batch in waves.batches(events))
+    of_subclasses = waves.events_of(waves.STREAMS["unstable"], 1, subclasses=True)
+    assert waves.run("Q8", of_subclasses, 3, adapt=False).outputs == result.outputs
+    assert waves.run("Q7", of_subclasses, 3, adapt=False).outputs == 0
     waves.main(["--windows", "1", "--repeat", "1", "--query", "Q4"])
     rows = [line.split("|") for line in capsys.readouterr().out.splitlines()[2:]]
     assert [(row[1].strip(), row[2].strip(), int(row[9])) for row in rows] == [
