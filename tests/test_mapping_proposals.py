@@ -254,3 +254,42 @@ def test_the_command_line_proposes_checks_and_runs_a_mapping(squall: Squall) -> 
     code, _, err = squall("check", "m.map", "p.rq")
     assert code == 2
     assert "`p.rq` is a program, and no mapping" in err
+
+
+NESTED = f"""PREFIX ex: <{E}>
+{{ "sensor": ?s, "d": {{ "w": ?w, "u"?: ?u }}, "tags": [ {{ "n": ?n }} ], "x"?: {{ "y": ?y }}, "t": ?t }}
+=> {{ ex:{{?s}} ex:w ?w ; ex:u ?u ; ex:n ?n ; ex:y ?y }} AT ?t
+"""
+
+
+@pytest.mark.usefixtures("files")
+def test_fields_that_no_record_has_are_named_where_the_mapping_has_them() -> None:
+    Path("m.map").write_text(NESTED)
+    Path("x.ndjson").write_text('{"sensor": "a", "d": {"ww": 1}, "tags": [{"m": 1}], "x": {}, "t": 1}\n')
+    findings = [finding for finding in lint_mapping("m.map", [parse("x.ndjson", "")]) if finding.code != "no-triples"]
+    assert {finding.code for finding in findings} == {"unknown-field"}
+    assert [finding.message for finding in findings] == [
+        f"no record of `x.ndjson` has the field `{name}`" for name in ("d.w", "d.u", "tags[*].n", "x.y")
+    ]
+    row = NESTED.splitlines()[1]
+    origins = [finding.origin for finding in findings if finding.origin is not None]
+    assert [(origin.line, origin.column) for origin in origins] == [
+        (2, row.index(key) + 1) for key in ('"w"', '"u"', '"n"', '"y"')
+    ]
+    assert [finding.hint for finding in findings][:2] == ["did you mean `ww`?", "that is so for the first 1 record"]
+
+
+@pytest.mark.usefixtures("files")
+def test_a_run_warns_of_fields_that_no_record_has(squall: Squall) -> None:
+    """Not of those that the mapping marks as optional. The run goes on."""
+    Path("m.map").write_text(NESTED)
+    Path("x.ndjson").write_text('{"sensor": "a", "d": {"ww": 1}, "tags": [{"n": 1}, {"n": 2}], "t": 1}\n')
+    code, out, err = squall("run", "p.rq", "--source", "x.ndjson?map=m.map", "--format", "csv")
+    assert (code, out.split()) == (0, ["time,s", f"1,{E}a", f"1,{E}a"])
+    assert "m.map:2:24: translation warning: no record of `x.ndjson` has the field `d.w`" in err
+    assert err.count("no record of") == 1
+    Path("x.ndjson").write_text('{"sensor": "a", "d": {"w": 1}, "tags": [{"n": 1}, {"n": 2}], "t": 1}\n')
+    assert "no record of" not in squall("run", "p.rq", "--source", "x.ndjson?map=m.map")[2]
+    Path("none.ndjson").write_text("")
+    code, _, err = squall("run", "p.rq", "--source", "none.ndjson?map=m.map")
+    assert (code, "no record of" in err) == (0, False)

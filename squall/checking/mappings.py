@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from squall.checking.findings import INFO, WARNING, Finding, as_findings, sorted_findings
-from squall.errors import SquallError, UsageError, did_you_mean
+from squall.errors import SquallError, TranslatorWarning, UsageError, did_you_mean
 from squall.streams.address import Address
 from squall.streams.mappings.evaluation import UnusableRecord, evaluator_of
-from squall.streams.mappings.model import Constant, Mapping, Reference, Rule, path_text
+from squall.streams.mappings.model import OUTPUTS_NAME, Constant, Mapping, Reference, Rule, path_text, whole_path
 from squall.streams.mappings.options import RML_ENDINGS, load
 from squall.streams.mappings.paths import Steps
 from squall.streams.mappings.rml import NAMESPACES
 from squall.streams.mappings.shapes import Sample, sample_of
+from squall.wording import counted
 
 SAMPLE_RECORDS = 1000
 """The number of records that a mapping is checked with."""
@@ -76,19 +77,47 @@ def _of_mapping(mapping: Mapping, path: str, sources: Sequence[Address]) -> Iter
         yield Finding("fixed-subject", WARNING, f"the subject {subject} is the same for all records", None, hint)
 
 
-def _of_sample(mapping: Mapping, path: str, source: Address, sample: Sample) -> Iterator[Finding]:
+def unknown_fields(mapping: Mapping, source: Address, sample: Sample) -> Iterator[tuple[str, TranslatorWarning]]:
+    """Yields each field of a mapping that no record of a sample has, as a path, with a warning.
+
+    Args:
+        mapping: The mapping.
+        source: The address of the records.
+        sample: The sample.
+    """
     places = dict(mapping.places)
-    paths = dict.fromkeys(steps for rule in mapping.rules for steps in _paths(rule))
-    for steps in paths:
+    what, sampled = "column" if sample.is_csv else "field", counted(len(sample.records), "record")
+    for steps in dict.fromkeys(steps for rule in mapping.rules for steps in _paths(rule)):
         missing = next((end for end in range(1, len(steps) + 1) if sample.shape.at(steps[:end]) is None), None)
         if missing is None or steps[missing - 1] is None:
             continue
-        parent = sample.shape.at(steps[: missing - 1])
+        parent, name = sample.shape.at(steps[: missing - 1]), path_text(steps[:missing])
         candidates = parent.members if parent is not None else ()
-        what = "column" if sample.is_csv else "field"
-        message = f"no record of `{source.path}` has the {what} `{path_text(steps[:missing])}`"
-        hint = did_you_mean(str(steps[missing - 1]), candidates) or f"of {len(sample.records)} that were read"
-        yield Finding("unknown-field", WARNING, message, places.get(str(steps[0])), hint)
+        message = f"no record of `{source.path}` has the {what} `{name}`"
+        hint = did_you_mean(str(steps[missing - 1]), candidates) or f"that is so for the first {sampled}"
+        yield name, TranslatorWarning(message, places.get(name), hint)
+
+
+def unknown_required_fields(source: Address) -> Iterator[TranslatorWarning]:
+    """Yields a warning for each field of the mapping of a file that none of the first records has, unless the mapping
+    marks it as optional.
+
+    What cannot be read yields none: whoever reads the whole file reports that.
+    """
+    path = source.get("map")
+    if not path or path == OUTPUTS_NAME or source.scheme != "file" or not Path(source.path).is_file():
+        return
+    try:
+        sample = sample_of(source.without(*_OTHER_OPTIONS), SAMPLE_RECORDS)
+        mapping = load(path, sample.is_csv)
+    except SquallError:
+        return
+    yield from (warning for name, warning in unknown_fields(mapping, source, sample) if name not in mapping.optional)
+
+
+def _of_sample(mapping: Mapping, path: str, source: Address, sample: Sample) -> Iterator[Finding]:
+    for _, warning in unknown_fields(mapping, source, sample):
+        yield from as_findings(warning, "unknown-field")
     nested = mapping.nested() if sample.is_csv else None
     if nested is not None:
         message = f"the mapping has the path `{path_text(nested)}`, and rows of CSV have columns alone"
@@ -119,11 +148,4 @@ def _unusable(mapping: Mapping, path: str, source: Address, sample: Sample) -> I
 def _paths(rule: Rule) -> Iterator[Steps]:
     """Yields the paths of the references of a rule from the record."""
     for reference in (*rule.references(), *(Reference(*level) for level in rule.levels)):
-        yield (*_steps_of_level(rule, reference.level), *reference.path)
-
-
-def _steps_of_level(rule: Rule, number: int) -> Steps:
-    if not number:
-        return ()
-    level = rule.levels[number - 1]
-    return (*_steps_of_level(rule, level.parent), *level.path, None)
+        yield (*whole_path(rule.levels, reference.level), *reference.path)

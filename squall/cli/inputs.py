@@ -128,6 +128,7 @@ def check_streams(system: System, sources: Sources, addresses: Sequence[str], st
     from squall.model.unbounded_state import unbounded_state_warnings
     from squall.rdf import ALWAYS
     from squall.streams import address
+    from squall.streams.mappings.options import is_mapped
     from squall.streams.sources.documents import check_streams
 
     places = [address.source(uri) for uri in (*addresses, *statics)]
@@ -137,6 +138,11 @@ def check_streams(system: System, sources: Sources, addresses: Sequence[str], st
     growing = {place.get("stream") for place, is_growing in zip(places, grows, strict=False) if is_growing}
     for warning in unbounded_state_warnings(system, growing):
         messages.warning(warning)
+    if any(map(is_mapped, places)):
+        from squall.checking.mappings import unknown_required_fields
+
+        for warning in chain.from_iterable(map(unknown_required_fields, places)):
+            messages.warning(warning)
     if tuples := with_tuples((*addresses, *statics)):
         from squall.checking.unread_tuples import unread_tuples
 

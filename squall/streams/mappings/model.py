@@ -158,13 +158,16 @@ class Mapping:
 
     Attributes:
         rules: The rules, each once, sorted.
-        places: The fields of records with the places in which the text of the mapping names them.
+        places: The fields of records, as paths (`path_text`), with the places in which the text of the mapping names
+            them.
         unused: The variables that no triple uses, with their places.
+        optional: The fields that the text marks as optional, as paths.
     """
 
     rules: tuple[Rule, ...]
     places: tuple[tuple[str, Origin], ...] = field(default=(), compare=False, repr=False)
     unused: tuple[tuple[str, Origin], ...] = field(default=(), compare=False, repr=False)
+    optional: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     @property
     def is_timed(self) -> bool:
@@ -239,7 +242,7 @@ class Records:
 
 def without_places(records: Records) -> Records:
     """Returns the same without the text of the mapping, which workers and checkpoints do not need."""
-    return replace(records, mapping=replace(records.mapping, places=(), unused=()))
+    return replace(records, mapping=replace(records.mapping, places=(), unused=(), optional=frozenset()))
 
 
 def references_of(term: TermMap) -> Iterator[Reference]:
@@ -251,10 +254,14 @@ def references_of(term: TermMap) -> Iterator[Reference]:
 
 
 def mapping_of(
-    rules: Iterable[Rule], places: Iterable[tuple[str, Origin]] = (), unused: Iterable[tuple[str, Origin]] = ()
+    rules: Iterable[Rule],
+    places: Iterable[tuple[str, Origin]] = (),
+    unused: Iterable[tuple[str, Origin]] = (),
+    optional: Iterable[str] = (),
 ) -> Mapping:
     """Returns the mapping of some rules in any order and form."""
-    return Mapping(tuple(sorted({normal(rule) for rule in rules}, key=repr)), tuple(places), tuple(unused))
+    in_order = tuple(sorted({normal(rule) for rule in rules}, key=repr))
+    return Mapping(in_order, tuple(places), tuple(unused), frozenset(optional))
 
 
 def normal(rule: Rule, kept: Iterable[int] | None = None) -> Rule:
@@ -274,7 +281,7 @@ def normal(rule: Rule, kept: Iterable[int] | None = None) -> Rule:
     for reference in rule.references():
         use(reference.level)
     unused = range(1, len(rule.levels) + 1) if kept is None else kept
-    for level in sorted(unused, key=lambda number: path_text(_whole_path(rule.levels, number))):
+    for level in sorted(unused, key=lambda number: path_text(whole_path(rule.levels, number))):
         use(level)
     numbers = {0: 0, **{level: number for number, level in enumerate(order, 1)}}
 
@@ -303,12 +310,12 @@ def normal(rule: Rule, kept: Iterable[int] | None = None) -> Rule:
     )
 
 
-def _whole_path(levels: Sequence[Level], number: int) -> tuple[str | int | None, ...]:
+def whole_path(levels: Sequence[Level], number: int) -> tuple[str | int | None, ...]:
     """Returns the steps from the record to the items of a level."""
     if not number:
         return ()
     level = levels[number - 1]
-    return (*_whole_path(levels, level.parent), *level.path, None)
+    return (*whole_path(levels, level.parent), *level.path, None)
 
 
 def with_time(mapping: Mapping, steps: Sequence[str | int | None], unit_ms: int) -> Mapping:
@@ -317,7 +324,7 @@ def with_time(mapping: Mapping, steps: Sequence[str | int | None], unit_ms: int)
     Where the path goes through an array of which a rule makes triples, the time is that of the same element.
     """
     rules = (timed(rule, steps, unit_ms) for rule in mapping.rules)
-    return mapping_of(rules, mapping.places, mapping.unused)
+    return mapping_of(rules, mapping.places, mapping.unused, mapping.optional)
 
 
 def timed(rule: Rule, steps: Sequence[str | int | None], unit_ms: int) -> Rule:

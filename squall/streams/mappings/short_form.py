@@ -34,7 +34,9 @@ from squall.streams.mappings.model import (
     Value,
     mapping_of,
     normal,
+    path_text,
     references_of,
+    whole_path,
 )
 
 _NAMESPACES = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}
@@ -143,6 +145,7 @@ class _Builder:
         self.prefixes: dict[str, str] = {}
         self.places: list[tuple[str, Origin]] = []
         self.unused: list[tuple[str, Origin]] = []
+        self.optional: set[str] = set()
         self.block = _Block()
 
     def mapping(self, tree: Tree[Token]) -> Mapping:
@@ -152,7 +155,7 @@ class _Builder:
                 self._prefix(*cast("list[Token]", child.children))
             else:
                 rules += self._block(child)
-        return mapping_of(rules, self.places, self.unused)
+        return mapping_of(rules, self.places, self.unused, self.optional)
 
     def _prefix(self, prefix: Token, iri: Token) -> None:
         if not prefix.endswith(":"):
@@ -210,9 +213,11 @@ class _Builder:
             if key in keys:
                 self._fail(f"the key {key_token} is there twice", key_token, "give each field one variable")
             keys.add(key)
-            if not level and not path:
-                self.places.append((key, self.text.origin(*_span(key_token))))
+            field = path_text((*whole_path(self.block.levels, level), *path, key))
+            self.places.append((field, self.text.origin(*_span(key_token))))
             is_marked = any(isinstance(child, Token) and child.type == "QUESTION" for child in member.children)
+            if is_optional or is_marked:
+                self.optional.add(field)
             self._pattern(value, level, (*path, key), is_optional or is_marked)
 
     def _key(self, token: Token) -> str:
