@@ -31,7 +31,14 @@ from squall.rdf import XSD, Term, blank, iri, literal
 _INTEGER = re.compile(r"-?[0-9]+")
 _FLOAT = re.compile(r"-?[0-9]+\.[0-9]*([eE][+-]?[0-9]+)?")
 _NODES_WITH_WINDOW = 4
-_WINDOW_HINT = "write `in(10s)`, `always(10s)`, `at(?t 10s)`, or with a step `in(10s step 5s)`; units: ms s m h d"
+_WINDOW_HINT = (
+    "write `in(10s)`, `always(10s)`, `at(?t 10s)`, or with a step `in(10s step 5s)`; units: ms s m h d; or the times "
+    "of the fact: `start(?s)`, `end(?e)`, `interval(?s ?e)`"
+)
+_INSTANTS = {"in": 0, "always": 0, "at": 1}
+"""How many variables a window has, by its name."""
+_TIMES = {"start": 1, "end": 1, "interval": 2}
+"""How many times of a fact there are, by their name."""
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_-])?")
 _INT = range(-(2**31), 2**31)
 
@@ -110,20 +117,31 @@ class Trees:
         """Returns the window of a pattern; None after an error if it is none."""
         mode, origin = self._text(part), self._origin(part)
         words = [(inner.kind, self._text(inner)) for inner in part.parts[1:]]
-        variable = None
-        if mode == "at" and words and words[0][0] == "variable":
-            variable = self._variable(words.pop(0)[1])
+        count = next((place for place, (kind, _) in enumerate(words) if kind != "variable"), len(words))
+        names = tuple(self._variable(word) for _, word in words[:count])
         try:
-            match words:
-                case [("word", length)] if (mode == "at") == (variable is not None):
-                    return PatternWindow(mode, milliseconds(length), 0, variable, origin)
-                case [("word", length), ("word", "step"), ("word", step)] if (mode == "at") == (variable is not None):
-                    if milliseconds(step) > 0:
-                        return PatternWindow(mode, milliseconds(length), milliseconds(step), variable, origin)
+            match words[count:]:
+                case [] if len(names) == _TIMES.get(mode) and len({*names}) == len(names):
+                    return PatternWindow(mode, variables=names, origin=origin)
+                case [("word", length), *steps] if len(names) == _INSTANTS.get(mode):
+                    step = self._step(steps)
+                    if step is not None:
+                        return PatternWindow(mode, milliseconds(length), step, names, origin)
             self.text.fail(f"`{mode}` is no window of a pattern here", origin, _WINDOW_HINT)
         except UsageError as error:
             self.text.fail(error.message, origin, _WINDOW_HINT)
         return None
+
+    @staticmethod
+    def _step(words: Sequence[tuple[str, str]]) -> int | None:
+        """Returns the step of a window (integer ms, 0 without one); None if the words are none."""
+        match words:
+            case []:
+                return 0
+            case [("word", "step"), ("word", step)]:
+                return milliseconds(step) or None
+            case _:
+                return None
 
     def _nodes(self, parts: Sequence[Part]) -> tuple[Node, ...]:
         return tuple([self._node(part) for part in parts])

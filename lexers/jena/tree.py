@@ -51,32 +51,33 @@ class Node:
         return _term_text(self.value) if isinstance(self.value, str) else str(self.value)
 
 
-WINDOWS = ("in", "always", "at")
-"""The names of windows on patterns."""
+WINDOWS = ("in", "always", "at", "start", "end", "interval")
+"""The names of windows on patterns, and of their times."""
 
 
 @dataclass(frozen=True)
 class PatternWindow:
-    """A window on what a pattern matches: ``in(10s)``, ``always(10s step 5s)``, ``at(?t 10s)``.
+    """A window on what a pattern matches: ``in(10s)``, ``always(10s step 5s)``, ``at(?t 10s)``; or the times of the
+    fact: ``start(?s)``, ``end(?e)``, ``interval(?s ?e)``.
 
     Attributes:
         mode: One of `WINDOWS`: whether the pattern holds at some instant of the window, at all, or at the instant that
-            a variable has.
-        length: Integer ms.
+            a variable has; whether it holds since a time, or has ceased to hold.
+        length: Integer ms. None for the times of a fact.
         step: The distance of the instants at which the window moves (integer ms); 0: it moves with time.
-        variable: The variable of the instant, of ``at``.
+        variables: The variable of the instant, of ``at``; those of the times of a fact.
     """
 
     mode: str
-    length: int
+    length: int | None = None
     step: int = 0
-    variable: Variable | None = None
+    variables: tuple[Variable, ...] = ()
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
-        variable = [str(self.variable)] if self.variable else []
+        length = [] if self.length is None else [duration(self.length)]
         step = ["step", duration(self.step)] if self.step else []
-        return f"{self.mode}({' '.join((*variable, duration(self.length), *step))})"
+        return f"{self.mode}({' '.join((*map(str, self.variables), *length, *step))})"
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,9 @@ class Pattern:
 
     @property
     def variable_nodes(self) -> tuple[Node, ...]:
-        """The nodes, and the variable of the window as a node."""
-        variable = self.window.variable if self.window else None
-        return self.nodes if variable is None else (*self.nodes, Node(variable, self.origin))
+        """The nodes, and the variables of the window as nodes."""
+        names = self.window.variables if self.window else ()
+        return (*self.nodes, *(Node(name, self.origin) for name in names))
 
     def __str__(self) -> str:
         window = [str(self.window)] if self.window else []
@@ -223,8 +224,8 @@ def _rename_in_clause(clause: Clause, name: Callable[[Variable], Variable]) -> C
         case Pattern(subject=subject, predicate=predicate, object=object):
             nodes = [_rename_in_node(node, name) for node in (subject, predicate, object)]
             window = clause.window
-            if window is not None and window.variable is not None:
-                window = replace(window, variable=name(window.variable))
+            if window is not None:
+                window = replace(window, variables=tuple([name(variable) for variable in window.variables]))
             return replace(clause, subject=nodes[0], predicate=nodes[1], object=nodes[2], window=window)
         case Call(nodes=nodes):
             return replace(clause, nodes=tuple([_rename_in_node(node, name) for node in nodes]))

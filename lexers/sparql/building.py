@@ -238,8 +238,12 @@ class Builder(TimePatterns):
             if part.data == "quads_of":
                 quads.extend(self._quads(part, self.name(part.children[0])))
                 continue
-            for subject, verb, object, origin in Triples(self, blank).read(part):
-                quads.append(q.QuadPattern(subject, self._plain(verb, origin), object, graph, origin))
+            for triple in Triples(self, blank).read(part):
+                if triple.start or triple.end:
+                    hint = "ask for the times in the pattern, and insert what they are"
+                    self.text.fail("a template has no begin and no end of facts", triple.origin, hint)
+                verb = self._plain(triple.predicate, triple.origin)
+                quads.append(q.QuadPattern(triple.subject, verb, triple.object, graph, triple.origin))
         return tuple(quads)
 
     def _plain(self, verb: q.Path | Variable, origin: Origin) -> q.Slot:
@@ -261,11 +265,7 @@ class Builder(TimePatterns):
 
     def _block(self, parts: Sequence[Tree[Token]]) -> tuple[q.TriplesBlock, ...]:
         """Returns the triples of adjacent trees as one block, or nothing if there are none."""
-        triples = [
-            q.TriplePattern(subject, verb, object, origin)
-            for part in parts
-            for subject, verb, object, origin in Triples(self, _unnamed).read(part)
-        ]
+        triples = [q.TriplePattern(*triple) for part in parts for triple in Triples(self, _unnamed).read(part)]
         return (q.TriplesBlock(tuple(triples), self.origin(parts[0], parts[-1])),) if triples else ()
 
     def _element(self, tree: Tree[Token]) -> q.Element:

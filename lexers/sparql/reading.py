@@ -17,7 +17,10 @@ _OF_STREAMS = frozenset({"REGISTER", "STREAM", "WINDOW"})
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUOTED = re.compile(r"""("{3}|'{3})(?:[^\\]|\\.)*?\1|(["'])(?:[^\\\r\n]|\\.)*?\2""")
 _WRONG_ESCAPE = re.compile(r"(?:[^\\]|\\[tbnrf\\\"'])*(\\.?)", re.DOTALL)
-_REIFY = "describe the statement by a node of its own: `[] rdf:subject ?s ; rdf:predicate ?p ; rdf:object ?o`"
+_REIFY = (
+    "describe the statement by a node of its own: `[] rdf:subject ?s ; rdf:predicate ?p ; rdf:object ?o`; the times of "
+    "a fact are in an annotation: `?s ?p ?o {| <urn:x-squall:window:start> ?start |}`"
+)
 _STEPS = "each step is in braces: `{ ... } SEQ { ... }`"
 _NAMED_EVENTS = {
     "cqels": "events are named, each by the subject of its triples: `FILTER(SEQ(?a ; ?b))`",

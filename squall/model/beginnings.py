@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from squall import functions
+from squall.functions.sparql.terms import SINCE
 from squall.model.consequences import Delete
 from squall.model.expressions import Bind, Call, Exists, Filter, Negation, Optional
 from squall.model.reading import rules
@@ -38,7 +38,7 @@ def _binds_beginning(part: Any) -> bool:
     """Returns whether a part binds the time since which a solution holds, for new terms."""
     if not isinstance(part, Bind) or not isinstance(part.expression, Call):
         return False
-    return functions.lookup(part.expression.function).tells_always
+    return part.expression.function == SINCE.iri
 
 
 def _may_end(part: Part) -> bool:

@@ -12,11 +12,8 @@ from squall.errors import Origin, SquallError, TranslatorError
 from squall.functions import SAME_VALUE
 from squall.lexers import jena as tree
 from squall.model import (
-    At,
     Bind,
     Call,
-    Dilate,
-    Erode,
     Filter,
     Joinable,
     NotExists,
@@ -25,7 +22,6 @@ from squall.model import (
     Select,
     Slot,
     System,
-    Temporal,
     Variable,
 )
 from squall.rdf import Term, is_literal
@@ -41,6 +37,7 @@ from squall.translators.common import (
 from squall.translators.jena import counting, lists
 from squall.translators.jena.hidden_facts import HiddenNodes
 from squall.translators.jena.terms import term_pattern, variables, variables_of
+from squall.translators.valid_time import windowed
 
 
 @dataclass
@@ -147,20 +144,15 @@ class Body:
         self.matched |= {variable for match_part in (*parts, *slots) for variable in variables(match_part)}
         self.scope.bind(variables_of(*pattern.variable_nodes))
 
-    def _windowed(self, part: Joinable, names: tuple[Variable, ...], window: tree.PatternWindow) -> Temporal:
-        """Returns the solutions of a pattern through a window."""
+    def _windowed(self, part: Joinable, names: tuple[Variable, ...], window: tree.PatternWindow) -> Joinable:
+        """Returns the solutions of a pattern through a window, or with their times."""
+        for variable in window.variables:
+            if self.scope.is_bound(variable) or variable in names:
+                hint = "give the time a name of its own, and compare the two"
+                self.notes.fail(f"`{variable}` has a value already", window.origin, hint)
+        self.matched |= {*window.variables}
         inner = System(joinables=(part,), consequences=(Select(names),), origin=window.origin)
-        match window:
-            case tree.PatternWindow(mode="always"):
-                return Erode(inner, window.length, window.step, origin=window.origin)
-            case tree.PatternWindow(mode="at", variable=Variable() as variable):
-                if self.scope.is_bound(variable) or variable in names:
-                    hint = "give the time a name of its own, and compare the two"
-                    self.notes.fail(f"`{variable}` has a value already", window.origin, hint)
-                self.matched |= {variable}
-                return At(inner, variable, window.length, 1, window.step, origin=window.origin)
-            case _:
-                return Dilate(inner, window.length, window.step, origin=window.origin)
+        return windowed(inner, window.mode, window.length or 0, window.step, window.variables, window.origin)
 
     def _joined(self, term: TermPattern, tests: list[Predicate]) -> TermPattern:
         """Returns the term with new variables for those that calls bind, since literals in patterns match by value."""

@@ -25,6 +25,7 @@ from squall.model import (
     Joinable,
     Pattern,
     Predicate,
+    Select,
     Slot,
     System,
     TableFunction,
@@ -43,6 +44,8 @@ from squall.translators.rif.terms import (
     ordered_arguments,
     with_argument_names,
 )
+from squall.translators.rif.windows import WindowedAtom, is_window, windowed_atom
+from squall.translators.valid_time import windowed
 
 MAX_ALTERNATIVES = 256
 """The largest number of alternatives of a condition. Each is a rule."""
@@ -178,6 +181,8 @@ class Body:
                 self._join(EQUAL, (left, right), terms, formula.origin)
             case tree.Equal(left=left, right=right):
                 self._equal(terms.term_pattern(left), terms.term_pattern(right), formula)
+            case tree.External() if is_window(formula):
+                self._add_window(windowed_atom(formula), terms, formula.origin)
             case tree.External(content=content):
                 self._add_external(formula, content, terms)
 
@@ -187,6 +192,18 @@ class Body:
         slots, predicates = flatten_compounds(parts, self.fresh)
         pattern = self._pattern(relation, slots, origin)
         self.joinables.append(System(joinables=(pattern,), predicates=tuple(predicates)) if predicates else pattern)
+
+    def _add_window(self, part: WindowedAtom, terms: Terms, origin: Origin | None) -> None:
+        """Adds a frame or an atom through a window, or with its times."""
+        body = Body(self.constants, self.fresh)
+        body._add_formula(part.atom, terms, concluded=False)
+        for external in body.pending:
+            hint = "compute it in an equation, and compare the two"
+            raise TranslatorError("what a window is about has no computed arguments", external.origin, hint)
+        names = tuple(dict.fromkeys(name for joinable in body.joinables for name in variables_of(joinable)))
+        system = System(joinables=tuple(body.joinables), consequences=(Select(names),), origin=origin)
+        times = tuple(terms.variables[time.name] for time in part.times)
+        self.joinables.append(windowed(system, part.mode, part.length, part.step, times, origin))
 
     @staticmethod
     def _pattern(relation: str | None, slots: tuple[Slot, ...], origin: Origin | None) -> FactPattern:

@@ -11,6 +11,7 @@ from squall import functions
 from squall.errors import Origin, TranslatorError, TranslatorWarning
 from squall.lexers.rif import tree
 from squall.translators.rif.terms import LANGUAGE, prefixed_name
+from squall.translators.rif.windows import atom_of, further_arguments, is_window
 
 _Use = tuple[tree.Const, str, Origin | None]
 
@@ -56,6 +57,9 @@ def _uses(node: tree.Node | None) -> Iterator[_Use]:
         case tree.Expr(op=op, arguments=arguments):
             yield op, "a function", op.origin
             yield from _uses_in_each(arguments)
+        case tree.External() if is_window(node):
+            yield from _uses(atom_of(node))
+            yield from _uses_in_each(further_arguments(node))
         case tree.External(content=content):
             yield from _uses_in_each(content.arguments)
         case tree.List(items=items, rest=rest):

@@ -32,6 +32,7 @@ from squall.translators.rif.terms import (
     ordered_arguments,
     with_argument_names,
 )
+from squall.translators.rif.windows import atom_of, is_window
 
 _RelationKey = tuple[Term, int]
 """A relation and its number of arguments."""
@@ -181,10 +182,22 @@ class _DemandTransformation:
                 warned[str(warning)] = warning
         equations = _EQUALITY in answered
         return DemandResult(
-            [_reject_nested_terms(clause) if equations else clause for clause in new_clauses],
+            [_reject_nested_terms(clause) if equations else self._reject_windows(clause) for clause in new_clauses],
             tuple(warned.values()),
             equations,
         )
+
+    def _reject_windows(self, clause: Clause) -> Clause:
+        """Returns the clause, with an error if it reads what is evaluated on demand through a window."""
+        for literal in clause.conjunction:
+            formula = literal.formula
+            if isinstance(formula, tree.External) and is_window(formula):
+                atom = atom_of(formula)
+                if atom is not None and _key(clause, atom) in self.demanded_rules:
+                    hint = "derive another relation from it and from what it is needed for, and read that"
+                    message = "a window cannot read what rules derive on demand only"
+                    return replace(clause, problem=TranslatorError(message, formula.origin, hint))
+        return clause
 
     # What a rule asks
 

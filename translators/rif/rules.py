@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import cast
 
-from squall.errors import Origin, SquallError, TranslatorWarning, raise_all, single_errors
+from squall.errors import Origin, SquallError, TranslatorError, TranslatorWarning, raise_all, single_errors
 from squall.lexers.rif import tree
 from squall.model import AtomPattern, Construct, System, Variable
+from squall.model.walk import walk
 from squall.translators.rif import entailment, equality, magic_sets
 from squall.translators.rif.arguments import lift_externals, replacements
 from squall.translators.rif.clauses import Clause
@@ -17,6 +18,7 @@ from squall.translators.rif.direct import restrict_to_individuals
 from squall.translators.rif.entailment import DIRECT
 from squall.translators.rif.imports import Closure
 from squall.translators.rif.terms import SUBCLASS, Constants, document_key
+from squall.translators.rif.windows import first_window
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,10 @@ class Rules:
             lift_externals(rule.conclusions, names, fresh) if self.equality else (rule.conclusions, names, ())
         )
         for conjunction in conjunctions:
+            window = first_window([literal.formula for literal in conjunction])
+            if window is not None and self.equality:
+                hint = "derive what it reads by a rule in a program of its own, which runs beside this one"
+                raise TranslatorError("windows cannot stand beside rules that conclude `=`", window.origin, hint)
             clause = Clause(
                 rule.name, conclusions, (*conjunction, *computed), names, rule.constants, fresh, rule.origin
             )
@@ -109,12 +115,10 @@ class Rules:
 
 
 def _relations(system: System) -> set[str]:
-    parts = [
-        *system.joinables,
-        *(fact for construct in system.consequences if isinstance(construct, Construct) for fact in construct.template),
-    ]
-    inner = [joinable for part in parts if isinstance(part, System) for joinable in part.joinables]
-    return {part.relation for part in (*parts, *inner) if isinstance(part, AtomPattern)}
+    facts = (
+        fact for construct in system.consequences if isinstance(construct, Construct) for fact in construct.template
+    )
+    return {part.relation for part in (*walk(system), *facts) if isinstance(part, AtomPattern)}
 
 
 def _rules(document: tree.Document) -> Iterator[_Rule]:

@@ -16,10 +16,13 @@ from squall.model import (
     Construct,
     Filter,
     Joinable,
+    Predicate,
+    Select,
     Slot,
     System,
     Union,
     Variable,
+    variables,
 )
 from squall.model.fingerprint import sources_fingerprint
 from squall.rdf import Term
@@ -27,6 +30,7 @@ from squall.translators.sparql import calls
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import ActiveDataset
 from squall.translators.sparql.state import State
+from squall.translators.valid_time import at_end, with_begin
 
 START, MIDDLE, END, PATH_GRAPH = (Variable(f"path {name}") for name in ("start", "middle", "end", "graph"))
 
@@ -39,8 +43,35 @@ class Paths:
 
     def triple(self, triple: q.TriplePattern, body: Body) -> None:
         """Joins a triple pattern to a body."""
+        if triple.start or triple.end:
+            body.join(self._timed(triple, body.reads))
+            return
         for joinable in self.path(triple.subject, triple.predicate, triple.object, body.reads, triple.origin):
             body.join(joinable)
+
+    def _timed(self, triple: q.TriplePattern, reads: ActiveDataset) -> System:
+        """Returns a triple pattern with the begin or the end of its triples."""
+        verb = triple.predicate
+        assert isinstance(verb, str | Variable)  # the lexer refuses paths
+        pattern = reads.pattern(triple.subject, verb, triple.object, triple.origin)
+        selection = Select(tuple(dict.fromkeys(variables(pattern))))
+        part = System(sources=reads.sources, joinables=(pattern,), consequences=(selection,), origin=triple.origin)
+        tests: list[Predicate] = []
+        start, end = self._time(triple.start, tests), self._time(triple.end, tests)
+        if end is not None:
+            timed = at_end(part, end, start, triple.origin)
+        else:
+            assert start is not None
+            timed = with_begin(part, start, triple.origin)
+        return replace(timed, predicates=(*timed.predicates, *tests))
+
+    def _time(self, slot: Slot | None, tests: list[Predicate]) -> Variable | None:
+        """Returns the variable of a time. A term, which is in the place of the variable of a graph, is compared."""
+        if slot is None or isinstance(slot, Variable):
+            return slot
+        time = self.state.fresh("time")
+        tests.append(Filter(calls.condition(calls.call("SAMETERM", (time, slot)))))
+        return time
 
     def path(
         self, start: Slot, path: q.Path | Variable, end: Slot, reads: ActiveDataset, origin: Origin | None

@@ -23,17 +23,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TriplePattern:
-    """A triple pattern, whose predicate may be a property path."""
+    """A triple pattern, whose predicate may be a property path.
+
+    Attributes:
+        start: The variable of the begin of the triple's validity, which an annotation asks for.
+        end: The variable of its end.
+    """
 
     subject: Slot
     predicate: Path | Variable
     object: Slot
     origin: Origin | None = field(default=None, compare=False, repr=False)
+    start: Slot | None = None
+    end: Slot | None = None
 
     def __str__(self) -> str:
         path = self.predicate
         verb = path if isinstance(path, Inverse | Steps | Alternative | Repeat | Negated) else slot(path)
-        return f"{slot(self.subject)} {verb} {slot(self.object)} ."
+        times = [("start", self.start), ("end", self.end)]
+        said = " ; ".join(f"<urn:x-squall:window:{name}> {time}" for name, time in times if time is not None)
+        return f"{slot(self.subject)} {verb} {slot(self.object)} {f'{{| {said} |}} ' if said else ''}."
 
 
 @dataclass(frozen=True)

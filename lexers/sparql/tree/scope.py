@@ -146,7 +146,11 @@ def _bound(element: Element) -> Iterable[Variable]:
     # In one piece: a flat match, as in SPARQL 1.1, section 18.2.1.
     match element:
         case TriplesBlock(triples=triples):
-            slots = [slot for triple in triples for slot in (triple.subject, triple.predicate, triple.object)]
+            slots = [
+                slot
+                for triple in triples
+                for slot in (triple.subject, triple.predicate, triple.object, triple.start, triple.end)
+            ]
             return [slot for slot in slots if isinstance(slot, Variable) and not is_unnamed(slot)]
         case Group(elements=elements):
             return [name for inner in elements for name in _bound(inner)]
