@@ -332,6 +332,16 @@ def test_two_answers_do_not_share_a_log(format: str, folder: Path, squall: Squal
     assert {path.name for path in folder.glob("log-3000*")} == {f"log-3000-a.{format}", f"log-3000-alarm.{format}"}
 
 
+@pytest.mark.parametrize("path", ["watched", "watched+"])
+def test_what_only_rules_read_is_no_second_answer_of_a_log(path: str, folder: Path, squall: Squall) -> None:
+    """Rule sets in front of a query, and the relations of property paths, have no output."""
+    verb = f"<{E}watched>{path.removeprefix('watched')}"
+    Path("a.rq").write_text(f"CONSTRUCT {{ ?x <{E}saw> ?y }} {{ ?x {verb} ?y }}")
+    code, out, err = squall("run", "a.rq", *RUN[2:], "--rules", "rhodf", "--format", "rdfp")
+    assert code == 0, err
+    assert f"A <{E}" in out
+
+
 # Spark
 
 

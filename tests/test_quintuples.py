@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from squall.contracts import CheckpointedSink, Output, TruncatableSink
 from squall.errors import SinkError, UsageError
 from squall.functions.values import date_time
 from squall.plan import Plan
-from squall.rdf import ALWAYS, TUPLE, XSD, Atom, Event, Quad, Solution, Term, Triple, iri, literal
+from squall.rdf import ALWAYS, OWL, TUPLE, XSD, Atom, Event, Quad, Solution, Term, Triple, iri, literal
 from squall.streams import DeadLetterFile, Sources, open_sink, open_source, open_static
 from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
 from squall.streams.formats.quintuples import QuintupleEncoder
@@ -511,3 +512,40 @@ def test_tuples_that_no_rule_reads_are_reported(
     assert (words in err) is is_reported
     if is_reported:
         assert f"`{source}{'&' if '?' in source else '?'}valid=time`" in err
+
+
+# Functional properties
+
+FUNCTIONAL = Triple(PART, iri("http://www.w3.org/1999/02/22-rdf-syntax-ns#type"), iri(f"{OWL}FunctionalProperty"))
+VALUES_THAT_MEET = {
+    "nodes": f"CONSTRUCT {{ ?a <{E}meets> ?b }} {{ ?a <{OWL}sameAs> ?b FILTER(?a != ?b) }}",
+    "literals": f"CONSTRUCT {{ ?rule <{E}meets> ?value }} {{ ?rule <urn:x-squall:violatedBy> ?value }}",
+}
+
+
+@examples(40)
+@pytest.mark.parametrize("kind", VALUES_THAT_MEET)
+def test_values_of_a_functional_property_are_the_same_or_reported_while_they_meet(kind: str, many: int) -> None:
+    query = VALUES_THAT_MEET[kind]
+    system = squall.compile(query, lexer="sparql", rules=["owl2rl"], output="changes", removals=True)
+    plan = squall.plan(system)
+
+    def law(drawn: list[tuple[str, str, int, int]]) -> None:
+        timeline = [Interval(FUNCTIONAL)]
+        for subject, name, begin, length in sorted(drawn, key=itemgetter(2)):
+            value = iri(E + name) if kind == "nodes" else literal(name)
+            timeline.append(Interval(Triple(iri(E + subject), PART, value), begin, begin + length))
+        events = [event for batch in source_events(timeline, 1000) for event in batch]
+        lines = written(squall.run(plan, events))
+        for time in range(LAST + 2):
+            valid = {interval.triple for interval in timeline[1:] if interval.holds(time)}
+            meeting = {part_of(a, b) for x, _, a in valid for y, _, b in valid if x == y and a != b}
+            same = {pair for pair in closure(meeting) if pair.subject != pair.object}
+            conclusions = {line.triple for line in lines if line.holds(time)}
+            if kind == "nodes":
+                assert {part_of(a, b) for a, _, b in conclusions} == same, time
+            else:
+                assert {value for _, _, value in conclusions} == {value for value, _, _ in same}, time
+
+    lines = st.tuples(st.sampled_from("xy"), st.sampled_from("abc"), st.integers(0, 6), st.integers(1, 5))
+    hold(law, many, drawn=st.lists(lines, max_size=5))

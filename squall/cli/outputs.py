@@ -214,6 +214,11 @@ def _columns_of(consequence: Consequence) -> Iterator[tuple[str, ...]]:
             yield FACT_COLUMNS
 
 
+def _has_output(rule: System) -> bool:
+    """Returns whether anything that a rule makes is in an answer: rules of rule sets derive what others read."""
+    return any(columns for end in rule.consequences for columns in _columns_of(end))
+
+
 def _operators(system: System) -> dict[str, set[str]]:
     """Returns the R2S operators by which the outputs of each rule and query are output, by name."""
     from squall.model import output_specs
@@ -279,7 +284,7 @@ def _check_single_log(system: System, format: str) -> None:
     """
     from squall.model import output_specs
 
-    specs = [spec for spec in output_specs(system) if spec.rules and not spec.internal]
+    specs = [spec for spec in output_specs(system) if not spec.internal and any(map(_has_output, spec.rules))]
     if len(specs) > 1 and any(spec.output == "changes" for spec in specs):
         first, second, *_ = sorted(spec.name or spec.rules[0].name for spec in specs)
         hint = "write a file for each query and instant: `--sink 'changes-{time}-{query}." + f"{format}'`, or `ndjson`"
