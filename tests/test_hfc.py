@@ -324,3 +324,21 @@ def test_a_program_prints_as_itself(many: int) -> None:
         assert hfc.lexer(str(program), "printed") == program
 
     hold(law, many, items=st.lists(st.one_of(rule, query), min_size=1, max_size=3))
+
+
+def test_the_documentation_counts_the_lines_of_the_language() -> None:
+    """What a language takes is said in docs/extending.md, by file."""
+    root = Path(__file__).parent.parent
+    sizes = [
+        len((root / path).read_text().splitlines())
+        for path in (
+            "lexers/hfc/hfc.lark", "lexers/hfc/reading.py", "lexers/hfc/tree.py", "lexers/hfc/building.py",
+            "translators/hfc/__init__.py", "squall/functions/hfc.py",
+        )
+    ]  # fmt: skip
+    text = " ".join((root / "docs/extending.md").read_text().split())
+    grammar, reader, tree, construction, translator, library = sizes
+    assert (
+        f"a grammar ({grammar} lines), a reader with messages ({reader}), a tree that prints itself ({tree}), its "
+        f"construction ({construction}), a translator ({translator}) and a library of functions ({library})"
+    ) in text

@@ -491,6 +491,12 @@ def test_a_file_means_the_same_to_every_builder(tmp_path: Path, builder: str, va
         ("a.hfc", "x.nt5", False),
         ("a.rifps", "x.nt5", False),
         ("a.jena", "x.nt", False),
+        ("a.jena", "folder", True),
+        ("a.jena", "folder?stream=urn:s", True),
+        ("a.jena", "folder?format=nt5", True),
+        ("a.jena", "x.nt5?time=1000", True),
+        ("a.hfc", "folder", False),
+        ("a.jena", "empty", False),
     ],
 )
 def test_tuples_that_no_rule_reads_are_reported(
@@ -502,7 +508,10 @@ def test_tuples_that_no_rule_reads_are_reported(
     Path("a.rifps").write_text(
         "Document(Group(Forall ?x ?y ?s (?x[<urn:q> -> ?y] :- <urn:x-squall:tuple>(?x <urn:p> ?y ?s))))"
     )
-    for name in ("x.nt5", "x.txt", "x.nt"):
+    for folder in ("folder", "empty"):
+        Path(folder).mkdir()
+    Path("empty/.x.nt5").write_text("")
+    for name in ("x.nt5", "x.txt", "x.nt", "folder/a.nt", "folder/b.nt5"):
         Path(name).write_text(f"{Interval(A)}\n")
     words = f"no rule reads the facts of `{source}` that have a begin or an end"
     _, out, _ = squall("check", program, "--source", source)
@@ -510,8 +519,11 @@ def test_tuples_that_no_rule_reads_are_reported(
     code, _, err = squall("run", program, "--source", source, "--output", "changes" if "time" in source else "istream")
     assert code == 0
     assert (words in err) is is_reported
-    if is_reported:
-        assert f"`{source}{'&' if '?' in source else '?'}valid=time`" in err
+    if not is_reported:
+        return
+    option = f"`{source}{'&' if '?' in source else '?'}valid=time`"
+    assert (option in err) is ("folder" not in source and "time" not in source)
+    assert (option in err) or "where a source is a file or standard input, and all of it is there: `valid=time`" in err
 
 
 # Functional properties

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -151,12 +152,22 @@ def check_streams(system: System, sources: Sources, addresses: Sequence[str], st
 
 
 def with_tuples(addresses: Sequence[str]) -> list[str]:
-    """Returns the addresses of documents whose quintuples become tuples."""
+    """Returns the addresses of documents, and of folders with documents, whose quintuples become tuples."""
     from squall.streams import address
 
     places = ((uri, address.source(uri)) for uri in addresses)
-    formats = ((uri, format_of(place)) for uri, place in places if place.get("valid", "data") == "data")
-    return [uri for uri, format in formats if format is not None and format.tuples]
+    data = ((uri, place) for uri, place in places if place.get("valid", "data") == "data")
+    return [uri for uri, place in data if any(format.tuples for format in _formats_of(place))]
+
+
+def _formats_of(place: Address) -> list[Format]:
+    """Returns the formats of a source by its address, which are several for the files of a folder."""
+    from squall.streams.sources.files import files_of
+
+    is_folder = place.scheme == "file" and os.path.isdir(place.path)
+    paths = files_of(place.path) if is_folder and not place.get("format") else (place.path,)
+    formats = [format_of(replace(place, path=path)) for path in paths]
+    return [format for format in formats if format is not None]
 
 
 def format_of(place: Address) -> Format | None:

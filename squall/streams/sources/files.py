@@ -345,7 +345,7 @@ class FolderSource:
 
     def files(self) -> tuple[str, ...]:
         """Returns the paths of the files that are complete now, in the order of their names."""
-        return tuple(str(path) for path in sorted(Path(self.path).iterdir()) if _complete(path))
+        return files_of(self.path)
 
     def current_offset(self) -> Any:
         """Returns the files that have been read, and the position in the last one (see `Resumable`)."""
@@ -404,6 +404,11 @@ def open_path(address: Address, ledger: DeadLetterLedger, time: int = 0) -> Sour
     if os.path.isdir(address.path):
         return FolderSource(address, ledger, time)
     return FileSource(address, ledger, time)
+
+
+def files_of(folder: str) -> tuple[str, ...]:
+    """Returns the paths of the files of a folder that are complete now, in the order of their names."""
+    return tuple(str(path) for path in sorted(Path(folder).iterdir()) if _complete(path))
 
 
 def open_standard_input(address: Address, ledger: DeadLetterLedger, time: int = 0) -> Source:
