@@ -7,11 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import squall
+from squall import plugins
 from squall.errors import SquallError
 from squall.lexers.jena import lexer
-from squall.model import System
+from squall.model import At, Pattern, Select, System, Variable
 from squall.rdf import Event, Triple, iri
 from squall.testing import assert_as_oracle, stream
+from squall.translators.valid_time import WindowedPattern, windowed, windowed_pattern
 from tests.laws import PLANNERS, examples_of
 
 E = "http://example.org/"
@@ -158,3 +160,60 @@ def test_the_oracle_agrees(drawn: list[tuple[str, str]], arrivals: list[tuple[in
     text = "\n".join((f"@prefix : <{E}> .", *(rule for rule, _ in drawn)))
     system = squall.compile(text, lexer="jena", window="RANGE 3ms", output="istream")
     assert_as_oracle(system, list(squall.run(squall.plan(system), events)), events)
+
+
+# Rules as text
+
+
+@st.composite
+def written_rules(draw: st.DrawFn) -> str:
+    """Draws a Jena rule whose body has windows and times of facts."""
+    windows = ["", "in({n}ms)", "always({n}ms)", "in({n}s step 2s)", "at(?T{i} {n}ms)", "start(?T{i})", "end(?T{i})"]
+    patterns = []
+    for place in range(draw(st.integers(1, 3))):
+        window = draw(st.sampled_from([*windows, "interval(?T{i} ?U{i})"]))
+        value = draw(st.sampled_from(["?y", "?x", ":c", "5"]))
+        text = window.format(n=draw(st.integers(0, 90_000)), i=place)
+        patterns.append(f"(?x :{draw(st.sampled_from('pq'))} {value} {text})")
+    return f"[r: {' '.join(patterns)} -> (?x :z :c)]"
+
+
+@pytest.mark.parametrize("language", ["jena", "rif", "rifps"])
+@settings(max_examples=examples_of(300), deadline=None)
+@given(rules=st.lists(written_rules(), min_size=1, max_size=3))
+def test_windows_are_written_as_text_that_means_the_same(language: str, rules: list[str]) -> None:
+    system = squall.compile("\n".join((f"@prefix : <{E}> .", *rules)), lexer="jena")
+    tree = plugins.load(plugins.TRANSLATORS, language).written(system)
+    again = squall.compile(str(plugins.load(plugins.LEXERS, language).written(tree)), lexer=language)
+    assert [canonical(rule) for rule in again.subsystems] == [canonical(rule) for rule in system.subsystems]
+
+
+def canonical(rule: System) -> tuple[object, ...]:
+    """Returns what a rule of one name means: patterns with their windows, as a set, and what it derives."""
+    return frozenset(windowed_pattern(part) or part for part in rule.joinables), rule.predicates, rule.consequences
+
+
+@pytest.mark.parametrize("language", ["jena", "rif"])
+@pytest.mark.parametrize(
+    ("program", "part"),
+    [
+        ("a(X) :- b(X, _) always in [2].", "windows, grouping or other parts of a query"),
+        ("a(X) at T :- b(X, T).", "windows, grouping or other parts of a query"),
+    ],
+)
+def test_what_a_language_cannot_say_is_not_written(language: str, program: str, part: str) -> None:
+    system = squall.compile(program, lexer="lars")
+    with pytest.raises(SquallError, match=f"cannot be written in `{language}`: it has {part}"):
+        plugins.load(plugins.TRANSLATORS, language).written(system)
+
+
+@pytest.mark.parametrize("mode", ["in", "always", "at", "start"])
+def test_a_window_over_a_projection_is_none_of_a_pattern(mode: str) -> None:
+    """`always` of (x, _) is about x, and a pattern of x and y in a window is about both."""
+    x, y, t = (Variable(name) for name in "xyt")
+    pattern = Pattern(x, iri(f"{E}p"), y)
+    names = {"at": (t,), "start": (t,)}.get(mode, ())
+    for selected, expected in (((y, x), WindowedPattern(pattern, mode, 5 * (mode != "start"), 0, names)), ((x,), None)):
+        part = System(joinables=(pattern,), consequences=(Select(selected),))
+        assert windowed_pattern(windowed(part, mode, 5, 0, names, None)) == expected
+    assert windowed_pattern(At(part, t, 5, tick=1000)) is None

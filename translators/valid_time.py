@@ -7,10 +7,26 @@ windows in bodies have (docs/semantics.md, "Begin and end of facts").
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from squall.errors import Origin
 from squall.functions.sparql.terms import ARRIVED
 from squall.functions.values import integer
-from squall.model import At, Bind, Call, Dilate, Erode, Joinable, NotExists, Select, System, Variable, visible
+from squall.model import (
+    At,
+    Bind,
+    Call,
+    Dilate,
+    Erode,
+    FactPattern,
+    Joinable,
+    NotExists,
+    Select,
+    System,
+    Variable,
+    variables,
+    visible,
+)
 
 _TIME = Call(ARRIVED.iri, (integer(0),))
 """The time since which a solution holds, in ms. What always holds has none."""
@@ -79,3 +95,51 @@ def windowed(
             return at_end(part, end, begin, origin)
         case _:
             return Dilate(part, length, step, origin=origin)
+
+
+class WindowedPattern(NamedTuple):
+    """A pattern through a window of rules, or with its times: the arguments of `windowed`, and the pattern of the
+    part."""
+
+    pattern: FactPattern
+    mode: str
+    length: int = 0
+    step: int = 0
+    names: tuple[Variable, ...] = ()
+
+
+def windowed_pattern(joinable: Joinable) -> WindowedPattern | None:
+    """Returns the pattern and the window of which `windowed` makes a joinable; None if it makes no such one."""
+    mode, part, names = _parts(joinable)
+    match part:
+        case System(joinables=(pattern,), consequences=(Select(variables=selected),)) if isinstance(
+            pattern, FactPattern
+        ):
+            length, step = getattr(joinable, "length", 0), getattr(joinable, "step", 0)
+            is_same = windowed(part, mode, length, step, names, None) == joinable
+            is_plain = part == System(
+                sources=part.sources, joinables=(pattern,), consequences=(Select(selected),)
+            ) and {*selected} == {*variables(pattern)}
+            return WindowedPattern(pattern, mode, length, step, names) if is_same and is_plain else None
+        case _:
+            return None
+
+
+def _parts(joinable: Joinable) -> tuple[str, System | None, tuple[Variable, ...]]:
+    """Returns the window that a joinable may be, by its form: the mode, the part, the variables of times."""
+    match joinable:
+        case Dilate(system=part):
+            return "in", part, ()
+        case Erode(system=part):
+            return "always", part, ()
+        case At(system=part, variable=instant):
+            return "at", part, (instant,)
+        case System(joinables=(System() as part,), predicates=(Bind(variable=begin),)):
+            return "start", part, (begin,)
+        case System(joinables=(Dilate(system=past),), predicates=(NotExists(joinables=(part,)), Bind(variable=end))):
+            if not isinstance(part, System):
+                return "", None, ()
+            begins = [predicate.variable for predicate in past.predicates if isinstance(predicate, Bind)]
+            return ("interval", part, (begins[0], end)) if begins else ("end", part, (end,))
+        case _:
+            return "", None, ()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from squall import functions
 from squall.lexers.jena import Program, Rule
 from squall.lexers.jena import tree as jena
-from squall.model import AtomPattern, Bind, Call, Expression, Filter, Pattern, System
+from squall.model import AtomPattern, Bind, Call, Expression, Filter, Joinable, Pattern, System
 from squall.rdf import Term, is_blank
 from squall.rulesets import HELPER
+from squall.translators.valid_time import windowed_pattern
 from squall.translators.writing import cannot_write, plain_rules, templates
 
 _LANGUAGE = "jena"
@@ -25,9 +27,19 @@ def written(system: System) -> Program:
 
 
 def _rule(rule: System) -> Rule:
-    body: list[jena.Clause] = [*(_pattern(rule, joinable) for joinable in rule.joinables), *_calls(rule)]
+    body: list[jena.Clause] = [*(_joined(rule, joinable) for joinable in rule.joinables), *_calls(rule)]
     head: list[jena.Clause] = [_pattern(rule, fact) for fact in templates(rule, _LANGUAGE)]
     return Rule(rule.name, tuple(head), tuple(body))
+
+
+def _joined(rule: System, joinable: Joinable) -> jena.Pattern:
+    """Returns a pattern of the body, which may have a window or times."""
+    part = windowed_pattern(joinable)
+    if part is None:
+        return _pattern(rule, joinable)
+    length = part.length if part.mode in ("in", "always", "at") else None
+    window = jena.PatternWindow(part.mode, length, part.step, part.names)
+    return replace(_pattern(rule, part.pattern), window=window)
 
 
 def _pattern(rule: System, part: object) -> jena.Pattern:

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from decimal import Decimal
 
 from squall.errors import SquallError, single_errors
+from squall.functions.values import DAY_TIME, Duration, duration_literal
 from squall.lexers.rif import tree
-from squall.model import AtomPattern, Bind, Call, Construct, Expression, Filter, Pattern, Predicate, System, Variable
+from squall.model import (
+    AtomPattern,
+    Bind,
+    Call,
+    Construct,
+    Expression,
+    Filter,
+    Joinable,
+    Pattern,
+    Predicate,
+    System,
+    Variable,
+)
 from squall.rdf import LANG_STRING, Term, iri_text, is_blank, is_iri, is_literal, parts
 from squall.translators.rif import terms
+from squall.translators.rif.windows import NAMESPACE
+from squall.translators.valid_time import windowed_pattern
 from squall.translators.writing import cannot_write, plain_rules, templates
 
 LANGUAGE = terms.LANGUAGE
@@ -46,7 +62,12 @@ def _meaning(rules: tuple[System, ...]) -> set[Hashable]:
     """Returns what distinguishes rules: for each fact that one derives the body, and whether it is a relation that is
     no part of the answer."""
     return {
-        (frozenset(rule.joinables), frozenset(rule.predicates), fact, internal and isinstance(fact, AtomPattern))
+        (
+            frozenset(windowed_pattern(part) or part for part in rule.joinables),
+            frozenset(rule.predicates),
+            fact,
+            internal and isinstance(fact, AtomPattern),
+        )
         for rule in rules
         for fact, internal in _facts(rule)
     }
@@ -63,7 +84,7 @@ def _sentences(rule: System) -> Iterator[tree.Sentence]:
     meta = tree.Meta(tree.Const(rule.name, tree.LOCAL))
     facts = tuple(_atomic(rule, fact) for fact in templates(rule, LANGUAGE))
     formulas = (
-        *(_atomic(rule, joinable) for joinable in rule.joinables),
+        *(_joined(rule, joinable) for joinable in rule.joinables),
         *(_condition(rule, predicate) for predicate in rule.predicates),
     )
     if not formulas:
@@ -82,6 +103,29 @@ def _with_meta(fact: tree.Atom | tree.Frame, meta: tree.Meta) -> tree.Atom | tre
     if isinstance(fact, tree.Atom):
         return tree.Atom(fact.op, fact.arguments, meta=meta)
     return tree.Frame(fact.object, fact.slots, meta=meta)
+
+
+def _joined(rule: System, joinable: Joinable) -> tree.Formula:
+    """Returns a pattern of the body, which may have a window or times."""
+    part = windowed_pattern(joinable)
+    if part is None:
+        return _atomic(rule, joinable)
+    match _atomic(rule, part.pattern):
+        case tree.Frame(object=about, slots=((attribute, value),)):
+            content: tuple[tree.Term, ...] = (about, attribute, value)
+        case tree.Atom(op=op, arguments=arguments):
+            content = (tree.Expr(op, arguments),)
+        case other:
+            raise cannot_write(rule, f"`{other}` in a window", LANGUAGE)
+    lengths = [part.length, part.step] if part.step else [part.length]
+    times = [tree.Var(name.name) for name in part.names]
+    arguments = (*content, *times, *(map(_duration, lengths) if part.mode in ("in", "always", "at") else ()))
+    return tree.External(tree.Atom(tree.Const(f"{NAMESPACE}{part.mode}", tree.IRI), arguments))
+
+
+def _duration(milliseconds: int) -> tree.Const:
+    lexical, datatype, _ = parts(duration_literal(Duration(0, Decimal(milliseconds) / 1000), DAY_TIME))
+    return tree.Const(lexical, datatype)
 
 
 def _atomic(rule: System, part: object) -> tree.Atom | tree.Frame:
