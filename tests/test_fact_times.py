@@ -14,7 +14,7 @@ import squall
 from squall.contracts import Output
 from squall.errors import SquallError
 from squall.lexers.sparql import lexer
-from squall.rdf import ALWAYS, Event, Triple, iri
+from squall.rdf import ALWAYS, Event, Solution, Triple, iri
 from squall.streams import Sources, open_source
 from squall.testing import assert_as_oracle, stream
 from tests import in_memory
@@ -190,6 +190,34 @@ def test_queries_have_times_wherever_patterns_are(text: str, window: str, planne
     for output in ("istream", "changes", "rstream"):
         system = squall.compile(text, lexer="sparql", window=window, output=output)
         assert_as_oracle(system, list(squall.run(squall.plan(system, planner), STREAM)), STREAM)
+
+
+def test_times_are_in_scope() -> None:
+    text = f"SELECT * {{ ?r <{E}is> ?h {{| <urn:x-squall:window:start> ?s ; <urn:x-squall:window:end> ?e |}} }}"
+    plan = squall.plan(squall.compile(text, lexer="sparql", window="RANGE 10ms"))
+    (first, *_) = squall.run(plan, STREAM)
+    assert isinstance(first.fact, Solution)
+    assert set(first.fact.names) == {"r", "h", "s", "e"}
+
+
+@pytest.mark.parametrize("profile", ["default", "instans"])
+@pytest.mark.parametrize("dataset", [f"FROM NAMED <{E}g>", ""])
+def test_a_time_that_is_the_name_of_a_graph_has_its_value(dataset: str, profile: str) -> None:
+    """GRAPH binds its variable to an IRI, which is no time."""
+    text = f"SELECT ?r {dataset} {{ GRAPH ?g {{ ?r <{E}is> ?h {{| <urn:x-squall:window:start> ?g |}} }} }}"
+    system = squall.compile(text, lexer="sparql", window="RANGE 10ms", profile=profile)
+    assert [*squall.run(squall.plan(system), STREAM)] == []
+    plain = squall.compile(text.replace("start> ?g", "start> ?s"), lexer="sparql", window="RANGE 10ms")
+    assert [*squall.run(squall.plan(plain), STREAM)]
+
+
+def test_a_time_is_joined_as_a_term() -> None:
+    rule = f"@prefix : <{E}> .\n[r: (?x :p ?y start(?s)) (?z :at ?s) -> (?x :z ?z)]"
+    plan = squall.plan(squall.compile(rule, lexer="jena"))
+    outputs = squall.run(
+        plan, stream('1 :a :p :b .\n2 :u :at 1 .\n3 :v :at "01"^^<http://www.w3.org/2001/XMLSchema#integer> .')
+    )
+    assert [out.fact.object for out in outputs if isinstance(out.fact, Triple)] == [f"<{E}u>"]
 
 
 def test_what_nothing_ends_has_its_begin() -> None:

@@ -216,4 +216,5 @@ def test_a_window_over_a_projection_is_none_of_a_pattern(mode: str) -> None:
     for selected, expected in (((y, x), WindowedPattern(pattern, mode, 5 * (mode != "start"), 0, names)), ((x,), None)):
         part = System(joinables=(pattern,), consequences=(Select(selected),))
         assert windowed_pattern(windowed(part, mode, 5, 0, names, None)) == expected
-    assert windowed_pattern(At(part, t, 5, tick=1000)) is None
+    whole = System(joinables=(pattern,), consequences=(Select((x, y)),))
+    assert windowed_pattern(At(whole, t, 5, tick=1000)) is None

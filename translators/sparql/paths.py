@@ -54,10 +54,10 @@ class Paths:
         verb = triple.predicate
         assert isinstance(verb, str | Variable)  # the lexer refuses paths
         pattern = reads.pattern(triple.subject, verb, triple.object, triple.origin)
-        selection = Select(tuple(dict.fromkeys(variables(pattern))))
-        part = System(sources=reads.sources, joinables=(pattern,), consequences=(selection,), origin=triple.origin)
+        names = tuple(dict.fromkeys(variables(pattern)))
+        part = System(sources=reads.sources, joinables=(pattern,), consequences=(Select(names),), origin=triple.origin)
         tests: list[Predicate] = []
-        start, end = self._time(triple.start, tests), self._time(triple.end, tests)
+        start, end = self._time(triple.start, names, tests), self._time(triple.end, names, tests)
         if end is not None:
             timed = at_end(part, end, start, triple.origin)
         else:
@@ -65,9 +65,9 @@ class Paths:
             timed = with_begin(part, start, triple.origin)
         return replace(timed, predicates=(*timed.predicates, *tests))
 
-    def _time(self, slot: Slot | None, tests: list[Predicate]) -> Variable | None:
-        """Returns the variable of a time. A term, which is in the place of the variable of a graph, is compared."""
-        if slot is None or isinstance(slot, Variable):
+    def _time(self, slot: Slot | None, names: tuple[Variable, ...], tests: list[Predicate]) -> Variable | None:
+        """Returns the variable of a time. That of a graph, or its name in the place of it, is compared."""
+        if slot is None or (isinstance(slot, Variable) and slot not in names):
             return slot
         time = self.state.fresh("time")
         tests.append(Filter(calls.condition(calls.call("SAMETERM", (time, slot)))))
