@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 import pytest
@@ -19,8 +19,8 @@ from squall.model import Source
 from squall.plan import Input, Node, Plan
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER
-from squall.testing import LexerSuite, run
-from tests.laws import examples, hold
+from squall.testing import LexerSuite, run, stream
+from tests.laws import PLANNERS, examples, hold
 
 EXAMPLE = {"": "http://example.org/"}
 
@@ -176,12 +176,12 @@ def output_at(deltas: Sequence[Delta], instant: int, op: ops.Temporal) -> object
 def test_an_operator_gives_what_its_definition_says(name: str, many: int) -> None:
     op, definition = OPERATORS[name]
 
-    def law(spans: list[tuple[int, int, int, bool]], resumes: int) -> None:
-        """Each span comes at its start; some are retracted a little later from then on."""
+    def law(spans: list[tuple[int, int, int, bool, int]], resumes: int) -> None:
+        """Each span comes at its start or before; some are retracted a little later from then on."""
         steps: list[tuple[int, Delta]] = []
         held: set[int] = set()
-        for start, length, cut, retracts in spans:
-            steps.append((start, (*ROW, start, start + length, 1)))
+        for start, length, cut, retracts, lead in spans:
+            steps.append((max(start - lead, 0), (*ROW, start, start + length, 1)))
             end = start + length
             if retracts and start + cut < end:
                 steps.append((start + cut, (*ROW, start + cut, end, -1)))
@@ -194,17 +194,60 @@ def test_an_operator_gives_what_its_definition_says(name: str, many: int) -> Non
                 if time == now:
                     deltas += instance.apply(0, [delta])
             deltas += instance.advance(now)
-            log += [item for slot, items in instance.drain_changelog() for item in items if slot == 0]
+            log += instance.drain_changelog()
             instance.expire(now)
             if now == resumes:
-                instance = operator(op)
-                instance.resume_at(now)
-                instance.restore(0, log)
+                instance = resumed_from(log, op, now)
                 instance.enable_changelog()
             assert output_at(deltas, now, op) == definition(held, now), f"at {now}, after {deltas}"
 
-    span = st.tuples(st.integers(0, 8), st.integers(1, 6), st.integers(1, 5), st.booleans())
+    span = st.tuples(st.integers(0, 8), st.integers(1, 6), st.integers(1, 5), st.booleans(), st.integers(0, 3))
     hold(law, many, spans=st.lists(span, max_size=5), resumes=st.integers(0, 12))
+
+
+def resumed_from(log: Iterable[tuple[int, list[Delta]]], op: ops.Temporal, now: int) -> TemporalOperator:
+    """Returns an operator with the state of a changelog, which is compacted at a time."""
+    resumed = operator(op)
+    resumed.resume_at(now)
+    slots: dict[int, list[Delta]] = {}
+    for slot, deltas in log:
+        slots.setdefault(slot, []).extend(deltas)
+    for slot, deltas in slots.items():
+        resumed.restore(slot, compact_deltas(deltas, now, resumed.key_width(slot)))
+    return resumed
+
+
+def test_what_begins_where_another_one_ends_is_processed_in_a_run_that_resumes() -> None:
+    """Compaction unites what is valid with what follows it. That is not processed yet."""
+    instance = operator(ops.Dilate(3))
+    instance.enable_changelog()
+    instance.apply(0, [(*ROW, 1, 2, 1), (*ROW, 2, 5, 1)])
+    assert instance.advance(1) == [(*ROW, 1, 5, 1)]
+    log = [*instance.drain_changelog()]
+    resumed = resumed_from(log, ops.Dilate(3), 1)
+    assert resumed.next_time == 2
+    assert resumed.advance(2) == instance.advance(2) == [(*ROW, 5, 8, 1)]
+    worker = resumed_from(log, ops.Dilate(3), 1)
+    for slot, deltas in instance.drain_changelog():
+        worker.restore(slot, deltas)
+    assert worker.next_time == FOREVER
+
+
+def test_what_prolongs_what_prolongs_is_nothing_new() -> None:
+    instance = operator(ops.Dilate(3))
+    instance.apply(0, [(*ROW, 1, 4, 1), (*ROW, 4, 6, 1), (*ROW, 6, 7, 1)])
+    instance.advance(1)
+    assert instance.is_prolonged
+    instance.apply(0, [(*ROW, 8, 9, 1)])
+    assert not instance.is_prolonged
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_what_stays_on_does_so_however_often_it_was_turned_on(planner: str) -> None:
+    program = "@tick 1.\non(X) :- on(X) in [3].\non(X) :- a(X, y)."
+    plan = squall.plan(squall.compile(program, lexer="lars", output="changes"), planner)
+    outputs = squall.run(plan, stream("\n".join(f"{time} <urn:x> <urn:a> <urn:y>" for time in (1, 2, 3))))
+    assert [(out.time, out.change) for out in outputs] == [(1, "insert")]
 
 
 def test_rows_without_an_end_are_listed_as_time_passes() -> None:
@@ -231,16 +274,12 @@ def test_what_begins_later_does_so_in_a_run_that_resumes() -> None:
     instance.enable_changelog()
     instance.apply(0, [(*ROW, 1, 2, 1), (*ROW, 6, 7, 1)])
     instance.advance(3)
-    ((slot, log),) = instance.drain_changelog()
-    resumed = operator(ops.Dilate(2))
-    resumed.resume_at(3)
-    resumed.restore(slot, log)
+    log = [*instance.drain_changelog()]
+    resumed = resumed_from(log, ops.Dilate(2), 3)
     assert resumed.next_time == 6
     assert resumed.advance(3) == []
     assert resumed.advance(6) == [(*ROW, 6, 9, 1)]
-    near = operator(ops.Dilate(2))
-    near.resume_at(5)
-    near.restore(slot, log)
+    near = resumed_from(log, ops.Dilate(2), 5)
     assert near.advance(6) == [(*ROW, 6, 9, 1)]
 
 
@@ -268,9 +307,6 @@ def test_what_has_ended_counts_for_as_long_as_the_window_is() -> None:
     instance.enable_changelog()
     instance.apply(0, [(*ROW, 1, 2, 1)])
     assert instance.advance(1) == [(*ROW, 1, 6, 1)]
-    ((slot, log),) = instance.drain_changelog()
-    resumed = operator(ops.Dilate(4))
-    resumed.resume_at(3)
-    resumed.restore(slot, compact_deltas(log, 3, resumed.key_width(slot)))
+    resumed = resumed_from([*instance.drain_changelog()], ops.Dilate(4), 3)
     resumed.apply(0, [(*ROW, 4, 5, 1)])
     assert resumed.advance(4) == [(*ROW, 6, 9, 1)]

@@ -16,7 +16,7 @@ from itertools import count
 
 from squall.builders.runtime.intervals import Interval, Intervals, inside, union
 from squall.builders.runtime.operators.distinct import DRedDistinct
-from squall.builders.runtime.operators.state import TimedOperator
+from squall.builders.runtime.operators.state import TimedOperator, sum_weights
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, Row
 from squall.errors import BuilderError
@@ -33,6 +33,14 @@ def shifted(time: int, length: int) -> int:
 def _on_grid(time: int, step: int) -> int:
     """Returns the first multiple of a step at a time or after it; the time itself without a step."""
     return -(-time // step) * step if step and time not in (ALWAYS, FOREVER) else time
+
+
+_FUTURE_SLOT = 1
+"""The slot of what begins to be valid later. Compaction would unite it with what is valid already, in one slot."""
+
+
+def _negated(deltas: Iterable[Delta]) -> list[Delta]:
+    return [(*delta[:-1], -delta[-1]) for delta in deltas]
 
 
 class TemporalOperator(DRedDistinct, TimedOperator):
@@ -70,13 +78,12 @@ class TemporalOperator(DRedDistinct, TimedOperator):
         return self.future[0][0] if self.future else FOREVER
 
     def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
-        self.note(0, self._stored(deltas, self.memory))
-        retracted = []
-        for delta in deltas:
-            if delta[-1] > 0:
-                heappush(self.future, (delta[-3], next(self.numbers), delta))
-            else:
-                retracted.append(delta)
+        retracted = [delta for delta in deltas if delta[-1] <= 0]
+        added = [delta for delta in deltas if delta[-1] > 0]
+        for delta in added:
+            heappush(self.future, (delta[-3], next(self.numbers), delta))
+        self.note(0, self._stored(retracted, self.memory))
+        self.note(_FUTURE_SLOT, added)
         return self._change(retracted)
 
     def advance(self, now: int) -> list[Delta]:
@@ -88,6 +95,8 @@ class TemporalOperator(DRedDistinct, TimedOperator):
         due = []
         while self.future and self.future[0][0] <= self.now:
             due.append(heappop(self.future)[-1])
+        self.note(_FUTURE_SLOT, _negated(due))
+        self.note(0, self._stored(due, self.memory))
         return due
 
     def _stored(self, deltas: Iterable[Delta], memory: int) -> list[Delta]:
@@ -119,28 +128,33 @@ class TemporalOperator(DRedDistinct, TimedOperator):
 
     @property
     def is_prolonged(self) -> bool:
-        """Whether all that begins to be valid later prolongs what is valid already."""
+        """Whether all that begins to be valid later prolongs what is valid already, one interval after the other."""
+        later: dict[Row, list[Interval]] = {}
+        for _, _, delta in self.future:
+            later.setdefault(delta[: self.by], []).append(delta[-3:-1])
         return all(
-            any(first <= delta[-3] <= last for first, last in self._intervals(delta[: self.by]))
-            for _, _, delta in self.future
+            {first for first, _ in union((*self._intervals(key), *intervals))}
+            <= {first for first, _ in self._intervals(key)}
+            for key, intervals in later.items()
         )
 
     def prolong_for_ever(self) -> None:
         """Makes all that begins to be valid later be so for ever."""
+        self.note(_FUTURE_SLOT, _negated(delta for _, _, delta in self.future))
         self.future = [(start, place, (*delta[:-2], FOREVER, delta[-1])) for start, place, delta in self.future]
+        self.note(_FUTURE_SLOT, (delta for _, _, delta in self.future))
 
     def resume_at(self, watermark: int) -> None:
         self.now = watermark
 
     def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
-        past = []
-        for delta in self._stored(deltas, -self.memory):
-            if delta[-1] > 0 and delta[-3] > self.now:
-                self.future.append((delta[-3], next(self.numbers), delta))
-            else:
-                past.append(delta)
-        heapify(self.future)
-        for key in self._count(self._stored([*past, *self._due()], self.memory)):
+        if slot == _FUTURE_SLOT:
+            # A worker that goes on with its own state gets what has been processed since, with a weight below 0.
+            weights = sum_weights([*(delta for _, _, delta in self.future), *deltas])
+            self.future = [(row[-2], next(self.numbers), (*row, weight)) for row, weight in weights.items()]
+            heapify(self.future)
+            return
+        for key in self._count(deltas):
             self._set(key, self._positive(key))
 
     def size(self) -> int:
