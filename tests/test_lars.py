@@ -187,7 +187,8 @@ def test_an_operator_gives_what_its_definition_says(name: str, many: int) -> Non
                 steps.append((start + cut, (*ROW, start + cut, end, -1)))
                 end = start + cut
             held.update(range(start, end))
-        instance, log, deltas = operator(op), [], list[Delta]()
+        instance, deltas = operator(op), list[Delta]()
+        log: list[tuple[int, list[Delta]]] = []
         instance.enable_changelog()
         for now in INSTANTS:
             for time, delta in sorted(steps):
