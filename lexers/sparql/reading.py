@@ -31,7 +31,9 @@ _OPERATORS_OF_EVENTS = frozenset({"_SEQ", "_EQUALS", "_OPTIONALSEQ", "_EQUALSOPT
 _PIECE = re.compile(r"\S[^\s<>(){}\[\];,]*>?")
 
 _SIGNS = {
-    "DOT": ".", "SEMICOLON": ";", "COMMA": ",", "LBRACE": "{", "RBRACE": "}", "LPAR": "(", "RPAR": ")", "LSQB": "[",
+    "DOT": ".", "SEMICOLON": ";", "COMMA": ",", "LBRACE": "{", "RBRACE": "}",
+    "_ANNOTATION": "{|", "_ANNOTATION_END": "|}",
+    "LPAR": "(", "RPAR": ")", "LSQB": "[",
     "RSQB": "]", "VBAR": "|", "CIRCUMFLEX": "^", "EQUAL": "=", "STAR": "*", "SLASH": "/", "HYPHEN": "-", "TYPED": "^^",
 }  # fmt: skip
 _TERMS = frozenset({"VAR", "IRIREF", "PNAME_LN", "PNAME_NS", "STRING", "NUMBER", "SIGNED", "BOOLEAN"})
