@@ -61,7 +61,7 @@ class At(Temporal):
 
     Attributes:
         variable: The variable of the instant: an xsd:integer in units of `tick`.
-        length: As in `Dilate`.
+        length: As in `Dilate`. An instant counts until the tick that begins `length` ms after it has passed.
         tick: The unit of time (integer ms). Instants are multiples of it.
         step: As in `Dilate`.
     """

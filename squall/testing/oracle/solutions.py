@@ -136,7 +136,8 @@ def over_time(part: Temporal, instant: Instant) -> list[Bindings]:
         return [dict(solution) for solution in solutions if (part.time, time) in solution]
     step = getattr(part, "step", 0)
     last = instant.time // step * step if step else instant.time
-    times = range(last - part.length, last + 1)  # type: ignore[attr-defined]
+    first = last - part.length - (part.tick - 1 if isinstance(part, At) else 0)  # type: ignore[attr-defined]
+    times = range(first, last + 1)
     by_time = {time: now if time == instant.time else past.get(time, past[ALWAYS]) for time in times}
     if isinstance(part, At):
         return [
