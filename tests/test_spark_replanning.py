@@ -12,6 +12,7 @@ import pytest
 
 import squall
 from squall.builders.spark.batch_processor import BatchProcessor
+from squall.builders.spark.inputs import heads
 from squall.builders.spark.job import SparkJob
 from squall.builders.spark.store import read_planning
 from squall.contracts import Options, Output, Replanning
@@ -170,6 +171,18 @@ def test_a_run_begins_with_the_plan_for_a_sample_of_its_input(rare: int, tmp_pat
     assert [change.watermark for change in job.plan_changes] == [ALWAYS]
     assert job.active_run is not None
     assert f"<urn:p{rare}>" in first_join(job.active_run.processor.plan) & first_join(plan_for_rare(system, rare))
+
+
+@pytest.mark.more
+def test_a_run_of_which_a_source_has_no_beginning_yet_keeps_its_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes of it may be frequent or rare."""
+    monkeypatch.setattr("squall.builders.spark.run.heads", lambda inputs: list(heads(inputs))[1:])
+    system, events = squall.compile(CHAIN, lexer="csparql"), unstable((0,), windows=8)
+    job, outputs = forward_run(system, tmp_path / "in", events, 1)
+    assert Counter(outputs) == Counter(squall.run(squall.plan(system), events))
+    assert not job.plan_changes
 
 
 @pytest.mark.more

@@ -24,10 +24,12 @@ from squall.model import System
 from squall.model.systems import batch_interval_of
 from squall.model.windows import HoppingWindow
 from squall.rdf import RDF, XSD, Event, Solution, Term, Triple, iri, literal
-from tests.bench.waves import PREFIXES, QUDT, QUERIES, SSN, WATER
+from tests.bench import waves
+from tests.bench.waves import PREFIXES, QUDT, REASONING, SSN, WATER
 from tests.conftest import Squall
 from tests.laws import examples_of
 
+QUERIES = {name: text for name, text in waves.QUERIES.items() if name != REASONING}
 TYPE = iri(RDF + "type")
 PRODUCER, VALUE, START = (iri(SSN + name) for name in ("isProducedBy", "hasValue", "startTime"))
 UNIT, NUMBER = iri(QUDT + "unit"), iri(QUDT + "numericValue")

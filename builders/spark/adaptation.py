@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import chain
 
 from squall.builders.distributed.exec.adaptation import BatchAdaptation
@@ -43,21 +43,20 @@ class RunAdaptation(BatchAdaptation):
         replanning = self.choice.replanning
         return PatternSampler(self.plan) if replanning is not None and replanning.forward else None
 
-    def before_run(self, sampler: PatternSampler, heads: Iterable[Head]) -> bool:
+    def before_run(self, sampler: PatternSampler, heads: Sequence[Head]) -> bool:
         """Replaces the plan before the first batch if another one is better for a sample of the input.
 
         Args:
             sampler: has counted the static data.
-            heads: the beginnings of the sources.
+            heads: the beginnings of all sources.
 
         Returns:
             Whether the plan has been replaced.
         """
-        are_streams_known = False
-        for head in heads:
-            sampler.count(head.events, head.share)
-            are_streams_known = True
-        return are_streams_known and self.look_ahead(self.processor.batches, sampler, self._begin)
+        with self.choice.timed():
+            for head in heads:
+                sampler.count(head.events, head.share)
+            return self.look_ahead(self.processor.batches, sampler, self._begin)
 
     def before_batch(self, batch_input: BatchInput) -> None:
         """Replaces the plan if another one is better for a sample of the batch that is processed next."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from squall.builders.distributed.io.ingest import check_clock, is_live
 from squall.builders.distributed.io.parsing import Document, spool_lines
-from squall.builders.distributed.plan.sampling import InputSampler, counted_by
+from squall.builders.distributed.plan.sampling import InputSampler, PatternSampler, counted_by
 from squall.builders.local.identity import mapping_digests, static_digests
 from squall.builders.local.replay import ReplayedBatches
 from squall.builders.spark import executor_sources
@@ -190,7 +190,7 @@ class Run:
             draft = write_lines(file, chain.from_iterable(map(spool_lines, counted_by(samplers, static_events))))
             if draft is not None:
                 publish(draft)
-        if pattern_sampler is not None and self.adaptation.before_run(pattern_sampler, heads(inputs)):
+        if pattern_sampler is not None and self._has_better_plan(pattern_sampler, inputs):
             input_sampler = InputSampler(processor.plan)
             for events in spooled_events(file) if draft is not None else ():
                 input_sampler.count(events)
@@ -203,6 +203,14 @@ class Run:
         if draft is None:
             return BatchInput(first=first)
         return BatchInput(parts=shared(self.spark, [(len(inputs.documents), str(file))]), first=first)
+
+    def _has_better_plan(self, sampler: PatternSampler, inputs: Inputs) -> bool:
+        """Replaces the plan if another one is better for the beginnings of all sources, and returns whether it is.
+
+        If one of them has no beginning yet, it is not known what the run will read.
+        """
+        beginnings = list(heads(inputs))
+        return 0 < len(beginnings) == len(inputs.documents) and self.adaptation.before_run(sampler, beginnings)
 
     def _inputs(self, batches: Iterable[Sequence[Event]]) -> Inputs:
         """Describes the input. Spark reads what it can; the driver spools the rest: at once if it is bounded, else
