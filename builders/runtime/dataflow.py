@@ -28,7 +28,7 @@ from squall.builders.runtime.operators.sequence_join import NewRights, SequenceJ
 from squall.builders.runtime.operators.state import DiffedState, Stateful, TimedOperator
 from squall.builders.runtime.operators.stateless import StatelessOperator, Step
 from squall.builders.runtime.operators.update import UpdateOperator
-from squall.builders.runtime.report_times import ReportSchedule
+from squall.builders.runtime.report_times import ReportSchedule, ReportSchedules
 from squall.builders.runtime.scheduler import Address, Scheduler, by_constant
 from squall.builders.runtime.state import StateRegistry
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
@@ -122,7 +122,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self.timed_operators = _timed_operators(self.operators)
         """The nodes inside the plan that have work when time passes."""
         instants = dict(_evaluation_instants(self.operators))
-        self.instants = list(instants.values())
+        self.instants = ReportSchedules(instants)
         """The evaluation instants of rstream outputs."""
         division = InputDivision(tuning.first_join_part, counts_all=memory_limit is not None)
         divided = _joins(plan, self.operators) if memory_limit is None else self.operators
@@ -236,7 +236,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         for reader in self.input.session_readers.values():
             self._add_close_times(reader)
         if self.timed_operators:
-            self._wake(now)
+            self._wake(now, self.timed_operators)
         for component in self.ready_components():
             if len(component) == 1:
                 self.step(component[0])
@@ -255,21 +255,25 @@ class Dataflow(Scheduler[Sequence[Delta]]):
     def _advance(self, id: str, op: TimedOperator, now: int) -> None:
         self.emit(id, op.advance(now))
         if isinstance(op, DerivedStreamOperator) and id in self.layout.stream_leaders:
-            for instants in self.instants:
-                instants.add(op.events)
-            self._add_close_times(op.reader)
-            self._wake(now)
+            nodes = self.instants.add_derived(op.events)
+            self._wake(now, self.timed_operators if self._add_close_times(op.reader) else nodes)
 
-    def _add_close_times(self, reader: ScanOperator) -> None:
-        """Adds the times at which sessions have closed to the evaluation instants of those who read them."""
-        for stream, time in reader.followed.pop_close_times():
+    def _add_close_times(self, reader: ScanOperator) -> bool:
+        """Adds the times at which sessions have closed to the evaluation instants of those who read them.
+
+        Returns whether any has.
+        """
+        close_times = list(reader.followed.pop_close_times())
+        for stream, time in close_times:
             for instants in self.instants:
                 instants.add_close(reader.source, stream, time)
+        return bool(close_times)
 
-    def _wake(self, now: int) -> None:
-        """Schedules the nodes that have work up to `now`."""
-        for id, op in self.timed_operators.items():
-            if op.next_time <= now:
+    def _wake(self, now: int, nodes: Iterable[str]) -> None:
+        """Schedules those of the nodes that have work up to `now`. What has input is scheduled without."""
+        for id in nodes:
+            op = self.timed_operators.get(id)
+            if op is not None and op.next_time <= now:
                 heapq.heappush(self.component_queue, self.component_of[id])
 
     def next_time(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 
 from squall.model import Source
@@ -121,20 +121,19 @@ class ReportSchedule:
         for event in events:
             if event.time == ALWAYS:
                 continue
-            place = event.stream, event.graph
-            affected = self.affected_windows.get(place)
-            if affected is None:
-                affected = self.affected_windows[place] = self._affected_by(event)
-            for source, window in affected:
+            for source, window in self.affected_by(event):
                 self.first_time = event.time if self.first_time is None else self.first_time
                 self._add(event, source, window)
 
-    def _affected_by(self, event: Event) -> tuple[tuple[Source, Window], ...]:
+    def affected_by(self, event: Event) -> tuple[tuple[Source, Window], ...]:
         """Returns the sources that an event may change, by its stream and graph, each with its window."""
-        if event.stream == HEARTBEAT:
-            return ()
-        sources = (source for source in self.sources if source.is_affected_by(event))
-        return tuple((source, source.window_of(event.stream)) for source in sources)
+        place = event.stream, event.graph
+        affected = self.affected_windows.get(place)
+        if affected is None:
+            sources = (source for source in self.sources if event.stream != HEARTBEAT and source.is_affected_by(event))
+            affected = tuple((source, source.window_of(event.stream)) for source in sources)
+            self.affected_windows[place] = affected
+        return affected
 
     def add_close(self, source: Source, stream: str, time: int) -> None:
         """Adds the time (integer ms) at which a session of a stream has closed, as a source reads it."""
@@ -241,3 +240,38 @@ class ReportSchedule:
                     self.positions |= {(source, stream): int(time) for source in readers}
                 case ["fact_count", number, stream, count]:
                     self.positions[self.sources[int(number)], stream] = int(count)
+
+
+class ReportSchedules:
+    """The evaluation instants of all nodes of a dataflow that output snapshots.
+
+    Args:
+        by_node: The schedules, by node.
+    """
+
+    def __init__(self, by_node: Mapping[str, ReportSchedule]) -> None:
+        self.by_node = by_node
+        self.nodes_of: dict[tuple[str, str], tuple[str, ...]] = {}
+        """The nodes that read events of a stream and graph."""
+
+    def __iter__(self) -> Iterator[ReportSchedule]:
+        return iter(self.by_node.values())
+
+    def add_derived(self, events: Sequence[Event]) -> Collection[str]:
+        """Adds the instants of the events of a derived stream, in the order of time, to the schedules of those that
+        read them, and returns their nodes. There may be many derived streams, each of which few nodes read."""
+        nodes: dict[str, list[Event]] = {}
+        for event in events:
+            for node in self._nodes_of(event) if event.time != ALWAYS else ():
+                nodes.setdefault(node, []).append(event)
+        for node, node_events in nodes.items():
+            self.by_node[node].add(node_events)
+        return nodes.keys()
+
+    def _nodes_of(self, event: Event) -> tuple[str, ...]:
+        place = event.stream, event.graph
+        nodes = self.nodes_of.get(place)
+        if nodes is None:
+            nodes = tuple(id for id, schedule in self.by_node.items() if schedule.affected_by(event))
+            self.nodes_of[place] = nodes
+        return nodes

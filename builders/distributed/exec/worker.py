@@ -53,6 +53,7 @@ from squall.builders.runtime.operators.distinct import TransitiveClosureOperator
 from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.builders.runtime.operators.state import TimedOperator
 from squall.builders.runtime.profiled import ProfiledDataflow
+from squall.builders.runtime.report_times import ReportSchedules
 from squall.builders.runtime.scheduler import Address
 from squall.builders.runtime.schema_changes import SchemaGuard
 from squall.builders.runtime.state import StateRegistry, compact_deltas, live_deltas
@@ -427,7 +428,7 @@ class _Partition(Dataflow):
         self.partition = partition
         self.moves = len(set(bucket_partitions)) > 1 and any(stage.recursive for stage in stages)
         """Whether rows are shuffled inside of these stages."""
-        self.instants = []
+        self.instants = ReportSchedules({})
         self.states = StateRegistry((id, memory) for id, memory in self.states.items() if id in self.plan.by_id)
         self.rstream_nodes = rstream_nodes(program.plan)
         """The nodes that output snapshots, here or elsewhere."""
@@ -502,7 +503,7 @@ class _Partition(Dataflow):
         if phase == REDERIVE:
             for component in self.plan.components:
                 self.rederive(component)
-        self._wake(now)
+        self._wake(now, self.timed_operators)
         for component in self.ready_components():
             if phase == DELETE:
                 self.delete(component)
