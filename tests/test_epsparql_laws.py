@@ -15,10 +15,13 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import squall
+from squall.builders.distributed.plan.physical_plan import plan_of_tasks
+from squall.builders.distributed.plan.stages import cyclic_gates
 from squall.errors import SquallError
 from squall.model import Variable
 from squall.plan import Plan
-from squall.rdf import Event, Solution
+from squall.plan.gates import gates_of
+from squall.rdf import Event, Solution, Triple, iri
 from squall.translators.sparql.time_patterns import Both, Either, Equals, Followed, Occurrence, Seq, Within
 from tests import in_memory
 from tests.laws import PLANNERS, examples, hold_with_outputs, on_engines
@@ -155,3 +158,24 @@ def test_engines_agree(builder: str, number: int) -> None:
         return list(outputs) if builder == "in memory" else [law]
 
     hold_with_outputs(law, number, 0.15, query=queries(), events=events_strategy(), seed=st.integers(0, 1000))
+
+
+CIRCLE = (
+    'FILTER(getDURATION() <= "PT0.006S"^^xsd:duration) '
+    '{ FILTER(getDURATION() <= "PT0.005S"^^xsd:duration) { ?x <urn:a> <urn:o1> } EQUALSOPTIONAL { ?x <urn:b> ?z } '
+    "OPTIONALSEQ { ?x <urn:b> ?w } } AND { ?x <urn:a> ?y } EQUALSOPTIONAL { ?x <urn:b> ?v }"
+)
+
+
+def test_a_gate_in_a_circle_of_streams_is_not_used_by_tasks() -> None:
+    """The last optional step reads the stream of the first one, behind a gate that its matches open."""
+    plan = plan_of(CIRCLE, "rete")
+    gates = cyclic_gates(plan)
+    assert gates
+    assert not {*gates} & {*gates_of(plan_of_tasks(plan))}
+    facts = [(1, "a", "o1"), (1, "b", "o2"), (3, "b", "o1"), (9, "a", "o1")]
+    triples = [(time, Triple(iri("urn:s"), iri(f"urn:{name}"), iri(f"urn:{value}"))) for time, name, value in facts]
+    events = [Event(time, (triple,)) for time, triple in triples]
+    outputs = Counter(squall.run(plan, events))
+    assert outputs
+    assert Counter(in_memory.outputs_on("in memory", plan, events, 0, ())) == outputs

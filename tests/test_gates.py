@@ -18,7 +18,7 @@ from squall.builders.runtime.operators.gate import OPENERS, ROWS, GateOperator
 from squall.contracts import Options, Output
 from squall.model import System
 from squall.plan import Plan
-from squall.plan.gates import gated_inputs, gates_of, without_gates
+from squall.plan.gates import gated_inputs, gates_of, keyless_gates_of, without_gates
 from squall.plan.node_metrics import NodeMetric
 from squall.plan.operators import Gate, Match
 from squall.planners import greedy, rete
@@ -142,25 +142,20 @@ def test_explain_says_which_steps_wait() -> None:
     assert "gate, open while a row of input 2 with $1 = $0 holds" in text
 
 
-def keyless(plan: Plan) -> tuple[str, ...]:
-    """Returns the gates without a key."""
-    return tuple(node.id for node in plan.nodes if isinstance(node.op, Gate) and not node.op.on)
-
-
 def test_stages_have_the_gates_with_a_key_and_say_so() -> None:
     pytest.importorskip("pyspark")
     plan = planned(query(f"{{ ?x :a ?w }} SEQ {JOIN} WITHIN 10ms"), "rete")
-    (unused,) = keyless(plan)
+    (unused,) = keyless_gates_of(plan)
     (used,) = {*gates_of(plan)} - {unused}
     job = squall.build(plan, "spark")
     described = job.describe()  # type: ignore[attr-defined]
-    note = f"gates without a key are not used, since one task would have all their rows: {unused}"
+    note = f"gates that have no key, or that close a circle of streams, are not used: {unused}"
     assert note in described.splitlines()
     assert f"{used} grouped by" in described
     assert unused not in described.replace(note, "")
     assert job.as_data()["unused_gates"] == [unused]  # type: ignore[attr-defined]
     assert not gates_of(without_gates(plan))
-    assert gates_of(without_gates(plan, with_key=False)) == (used,)
+    assert gates_of(without_gates(plan, keyless_gates_of)) == (used,)
 
 
 SESSIONS = """PREFIX : <http://example.org/>
@@ -202,9 +197,9 @@ def test_no_stage_has_gates_without_a_key() -> None:
     physical = physical_plan(plan)
     assert physical.strategy.is_staged
     assert {*gates_of(physical.plan), *physical.unused_gates} == {*gates_of(plan)}
-    assert physical.unused_gates == keyless(plan) != ()
-    assert physical == physical_plan(without_gates(plan, with_key=False)), "jobs may leave them out before"
-    assert physical_plan(physical.plan).as_data()["unused_gates"] == list(keyless(plan))
+    assert physical.unused_gates == keyless_gates_of(plan) != ()
+    assert physical == physical_plan(without_gates(plan, keyless_gates_of)), "jobs may leave them out before"
+    assert physical_plan(physical.plan).as_data()["unused_gates"] == list(keyless_gates_of(plan))
 
 
 # The answer

@@ -11,7 +11,7 @@ while what comes before it has matched.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -87,26 +87,31 @@ def gates_of(plan: Plan) -> tuple[str, ...]:
     return tuple(node.id for node in plan.nodes if isinstance(node.op, Gate))
 
 
-def without_gates(plan: Plan, with_key: bool = True) -> Plan:
+def keyless_gates_of(plan: Plan) -> tuple[str, ...]:
+    """Returns the gates of a plan without a key."""
+    return tuple(node.id for node in plan.nodes if isinstance(node.op, Gate) and not node.op.on)
+
+
+def without_gates(plan: Plan, unused: Callable[[Plan], Sequence[str]] = gates_of) -> Plan:
     """Returns the plan without its gates, which outputs the same, and knows which ones it had. So are the plans that a
     run may replace it by.
 
     Args:
         plan: The plan.
-        with_key: Whether gates with a key are left out, too.
+        unused: Returns the gates of a plan that are left out.
     """
-    gates = tuple(node.id for node in plan.nodes if isinstance(node.op, Gate) and (with_key or not node.op.on))
+    gates = tuple(unused(plan))
     if not gates:
         return plan
     rows = {id: plan.by_id[id].inputs[0].node for id in gates}
     if (plan_again := plan.plan_again) is not None:
-        plan = replace(plan, plan_again=lambda planning: without_gates(plan_again(planning), with_key))
+        plan = replace(plan, plan_again=lambda planning: without_gates(plan_again(planning), unused))
 
     def edge(input: Input) -> Input:
         return replace(input, node=rows[input.node]) if input.node in rows else input
 
     nodes = (Node(node.id, node.op, tuple(map(edge, node.inputs))) for node in plan.nodes if node.id not in rows)
-    return replace(plan, nodes=tuple(nodes), unused_gates=gates)
+    return replace(plan, nodes=tuple(nodes), unused_gates=(*plan.unused_gates, *gates))
 
 
 class _Regions:

@@ -26,6 +26,7 @@ from squall.builders.distributed.plan.stages import (
     NO_SKEWED_KEYS,
     Exchange,
     Stage,
+    cyclic_gates,
     describe_partitioning,
     exchanges_of,
     fused_output_stage,
@@ -41,7 +42,7 @@ from squall.builders.runtime.multiway_join import multiway_join_lines
 from squall.builders.runtime.operators import make_output_operator
 from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.plan import Plan
-from squall.plan.gates import without_gates
+from squall.plan.gates import keyless_gates_of, without_gates
 from squall.plan.operators import DerivedStream, Sink, windows_of
 from squall.plan.term_creation import recursive_creations
 
@@ -137,7 +138,7 @@ class PhysicalPlan:
             lines += self._staged_lines()
         if self.unused_gates:
             names = ", ".join(self.unused_gates)
-            lines.append(f"gates without a key are not used, since one task would have all their rows: {names}")
+            lines.append(f"gates that have no key, or that close a circle of streams, are not used: {names}")
         return "\n".join(lines)
 
     def _staged_lines(self) -> list[str]:
@@ -224,18 +225,19 @@ class PhysicalPlan:
 
 
 def plan_of_tasks(plan: Plan, in_one_job: bool = False) -> Plan:
-    """Returns the logical plan that tasks run: without its gates that have no key, unless one task runs all of it.
+    """Returns the logical plan that tasks run: without its gates that have no key, unless one task runs all of it, and
+    without those whose stages could not be put in order.
 
-    In a plan that runs stage by stage, all rows that such a gate could stop would be sent to one task
+    In a plan that runs stage by stage, all rows that a gate without a key could stop would be sent to one task
     (docs/decisions/0125-gates-on-engines.md).
 
     Args:
         plan: the plan.
         in_one_job: whether the engine runs all input as one job.
     """
-    ungated = without_gates(plan, with_key=False)
+    ungated = without_gates(plan, keyless_gates_of)
     is_whole = ungated is not plan and strategy_of(plan, in_one_job).division == "single task"
-    return plan if is_whole else ungated
+    return without_gates(plan if is_whole else ungated, cyclic_gates)
 
 
 def physical_plan(

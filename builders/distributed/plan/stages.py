@@ -32,6 +32,7 @@ from squall.plan import Node, Plan
 from squall.plan.operators import (
     DerivedStream,
     Distinct,
+    Gate,
     Group,
     Sink,
     TransitiveClosure,
@@ -194,6 +195,19 @@ def _rstream_dependencies(plan: Plan) -> list[tuple[str, str]]:
         for feed_id, feed in feeds
         for id, op in reporters if any(may_affect(source, feed.source.stream) for source in op.sources)
     ]  # fmt: skip
+
+
+def cyclic_gates(plan: Plan) -> list[str]:
+    """Returns the gates of a plan without which no stream decides when the snapshot is evaluated that opens a gate in
+    front of the stream."""
+    dependencies = _rstream_dependencies(plan)
+    successors: dict[str, list[str]] = {id: [id for id, _ in plan.consumers[id]] for id in plan.by_id}
+    for emitter, id in dependencies:
+        successors[emitter].append(id)
+    cycles = [{*members} for members in components(successors)] if dependencies else []
+    of_dependencies = [cycle for cycle in cycles if any({*pair} <= cycle for pair in dependencies)]
+    gates = (node.id for node in plan.nodes if isinstance(node.op, Gate))
+    return [id for id in gates if any(id in cycle for cycle in of_dependencies)]
 
 
 def _lowest_stage_numbers(
