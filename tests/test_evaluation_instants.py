@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall.builders.runtime.report_times import ReportSchedule
+from squall.builders.runtime.report_times import ReportSchedule, ReportSchedules
 from squall.model import CLOSE, Report, Source
 from squall.model.windows import (
     LANDMARK,
@@ -232,3 +232,15 @@ def test_a_restored_schedule_knows_what_came(window: Window, rows: set[tuple[str
     after.load_rows(list(before.rows()))
     after.add([Event(10, (fact,), "urn:s")])
     assert [time for time in after.pop_until(20) if time > ALWAYS] == due
+
+
+def test_events_of_a_derived_stream_concern_those_who_read_it() -> None:
+    """What always holds concerns nobody: it is not known of its stream and graph alone who reads it."""
+    readers = {"s": instants_of([Source(S, HoppingWindow(4, 4))]), "t": instants_of([Source(T, HoppingWindow(4, 4))])}
+    schedules = ReportSchedules(readers)
+    assert not schedules.add_derived([Event(ALWAYS, (FACT,), S)])
+    assert not schedules.nodes_of
+    assert not schedules.add_derived([heartbeat(1), Event(1, (FACT,), "urn:other")])
+    assert {*schedules.add_derived([Event(2, (FACT,), S), Event(3, (FACT,), "urn:other")])} == {"s"}
+    assert readers["s"].first_time == 2
+    assert readers["t"].first_time is None

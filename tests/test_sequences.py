@@ -17,6 +17,7 @@ from squall.builders.local.job import IteratorJob
 from squall.builders.runtime.layout import DataflowLayout
 from squall.builders.runtime.operators import stateless
 from squall.builders.runtime.operators.consume import ConsumeOperator
+from squall.builders.runtime.operators.derived_stream import OccurrenceStreamOperator
 from squall.builders.runtime.tuning import Tuning
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Options
@@ -791,3 +792,29 @@ def test_the_state_of_runs_is_bounded_by_their_length() -> None:
             largest = max(largest, *job.dataflow.state().values())
     assert count > 1500
     assert largest < 150
+
+
+def test_a_match_asks_only_those_who_read_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How often streams of matches are asked when they have work next does not grow with the matches of others."""
+    asked = Counter[str]()
+    next_time: Any = vars(OccurrenceStreamOperator)["next_time"]
+
+    def counted(op: OccurrenceStreamOperator) -> int:
+        asked["times"] += 1
+        return int(next_time.fget(op))
+
+    monkeypatch.setattr(OccurrenceStreamOperator, "next_time", property(counted))
+    texts = (
+        f"SELECT * FROM STREAM <urn:s> {{ {{ ?x <{E}a> ?y }} SEQ {{ ?x <{E}c{number}> ?z }} WITHIN 10s }}"
+        for number in range(9)
+    )
+    plan = squall.plan(System(subsystems=tuple(squall.compile(text, lexer="ctsparql") for text in texts)))
+    counts = []
+    for matches in (1, 9):
+        unmatched = ["p d q"] * (9 - matches)
+        events = arrivals("p a q", *(f"p c{number} q" for number in range(matches)), *unmatched)
+        events = [event._replace(stream="urn:s") for event in events]
+        asked.clear()
+        assert len(list(squall.run(plan, events))) == matches
+        counts.append(asked["times"])
+    assert counts[0] == counts[1] > 0

@@ -16,7 +16,7 @@ from squall.builders.runtime.memory_limit import MAX_SHARE_BETWEEN_BATCHES
 from squall.builders.runtime.plan_choice import PlanChoice, plan_for
 from squall.builders.runtime.replanning import CannotReplan
 from squall.builders.runtime.state_statistics import state_statistics
-from squall.contracts import PlanChange, Replanning
+from squall.contracts import PlanChange
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.process.memory import release_memory
@@ -63,14 +63,13 @@ class Adaptation:
 
     def save_memory(self) -> OldKeys | None:
         """Replaces the plan if another one is better, when little memory is left."""
-        min_gain = (self.choice.replanning or Replanning()).min_gain
         with self.choice.timed():
             plan, gain = self._best_plan()
-            old_keys = None if gain < min_gain else self._move(plan, gain)
+            old_keys = None if gain < self.choice.min_gain else self._move(plan, gain)
         if old_keys is not None:
             release_memory()
             self.memory_note = "its plan has been replaced by a better one before"
-        elif gain >= min_gain:
+        elif gain >= self.choice.min_gain:
             self.memory_note = f"a better plan cannot take over: {self.refused}"
         return old_keys
 

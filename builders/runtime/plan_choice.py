@@ -43,6 +43,11 @@ class PlanChoice:
             self._pause_until = clock() + expected_seconds / replanning.max_share
 
     @property
+    def min_gain(self) -> float:
+        """How many times as expensive as another plan the present one has to be."""
+        return (self.replanning or Replanning()).min_gain
+
+    @property
     def may_look(self) -> bool:
         """Whether the run has worked long enough since the last look at its state or its input."""
         return self.clock() >= self._pause_until
@@ -75,7 +80,7 @@ class PlanChoice:
             gain: How many times as expensive the present plan is, as estimated.
         """
         replanning = self.replanning or Replanning()
-        self._better = self._better + 1 if gain >= replanning.min_gain else 0
+        self._better = self._better + 1 if gain >= self.min_gain else 0
         if self._better < max(replanning.confirmations, 1):
             return False
         self._better = 0

@@ -20,6 +20,7 @@ from squall.builders.spark.batch_processor import BatchProcessor
 from squall.builders.spark.disk_errors import disk_errors
 from squall.builders.spark.inputs import (
     BatchInput,
+    Head,
     Inputs,
     document_of,
     file_tasks,
@@ -190,13 +191,16 @@ class Run:
             draft = write_lines(file, chain.from_iterable(map(spool_lines, counted_by(samplers, static_events))))
             if draft is not None:
                 publish(draft)
-        if pattern_sampler is not None and self._has_better_plan(pattern_sampler, inputs):
-            input_sampler = InputSampler(processor.plan)
-            for events in spooled_events(file) if draft is not None else ():
-                input_sampler.count(events)
+        beginnings: Iterable[Head] = heads(inputs)
+        if pattern_sampler is not None:
+            beginnings = list(beginnings)
+            if self._has_better_plan(pattern_sampler, beginnings, inputs):
+                input_sampler = InputSampler(processor.plan)
+                for events in spooled_events(file) if draft is not None else ():
+                    input_sampler.count(events)
         if processor.batches.program.physical.strategy.is_staged:
             partitions, settings = processor.engine.partitions, processor.settings
-            samples = (head.events for head in heads(inputs))
+            samples = (head.events for head in beginnings)
             joins = choose_join_strategies(processor.plan, input_sampler.rows, samples, settings, partitions)
             processor.set_join_strategies(joins)
         first = processor.batches.initial_records()
@@ -204,12 +208,11 @@ class Run:
             return BatchInput(first=first)
         return BatchInput(parts=shared(self.spark, [(len(inputs.documents), str(file))]), first=first)
 
-    def _has_better_plan(self, sampler: PatternSampler, inputs: Inputs) -> bool:
+    def _has_better_plan(self, sampler: PatternSampler, beginnings: Sequence[Head], inputs: Inputs) -> bool:
         """Replaces the plan if another one is better for the beginnings of all sources, and returns whether it is.
 
         If one of them has no beginning yet, it is not known what the run will read.
         """
-        beginnings = list(heads(inputs))
         return 0 < len(beginnings) == len(inputs.documents) and self.adaptation.before_run(sampler, beginnings)
 
     def _inputs(self, batches: Iterable[Sequence[Event]]) -> Inputs:

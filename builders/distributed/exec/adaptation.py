@@ -73,12 +73,7 @@ class BatchAdaptation:
             return False
         present = batches.statistics() if batches.looked_at_rows else None
         plan, gain = plan_for(self.plan, self.planning, sampler.statistics(present))
-        return gain >= self.min_gain and self._has_moved(plan, gain, batches.watermark, move)
-
-    @property
-    def min_gain(self) -> float:
-        """How many times as expensive as another plan the present one has to be."""
-        return (self.choice.replanning or Replanning()).min_gain
+        return gain >= self.choice.min_gain and self._has_moved(plan, gain, batches.watermark, move)
 
     def _can_look(self, batches: LoggedBatches) -> bool:
         """Returns whether one task can look at the state."""

@@ -41,8 +41,8 @@ class TriplePattern:
         path = self.predicate
         verb = path if isinstance(path, Inverse | Steps | Alternative | Repeat | Negated) else slot(path)
         times = [("start", self.start), ("end", self.end)]
-        said = " ; ".join(f"<urn:x-squall:window:{name}> {time}" for name, time in times if time is not None)
-        return f"{slot(self.subject)} {verb} {slot(self.object)} {f'{{| {said} |}} ' if said else ''}."
+        annotation = " ; ".join(f"<urn:x-squall:window:{name}> {time}" for name, time in times if time is not None)
+        return f"{slot(self.subject)} {verb} {slot(self.object)} {f'{{| {annotation} |}} ' if annotation else ''}."
 
 
 @dataclass(frozen=True)
